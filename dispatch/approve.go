@@ -88,7 +88,7 @@ type decision struct {
 // decide carries out a decision about a task.
 func (ap *approvals) decide(ctx context.Context, verb string, id envelope.ID, d decision) error {
 	err := ap.whenReady(ctx)
-	asked := "" // the digest of the first question: a later question is a different one
+	asked := d.person.Digest // or of the first question: a later question is a different one
 	for moved := false; err == nil && !moved; {
 		var row task.Task
 		if row, err = ap.Reader.Undecided(ctx, id); err == nil && asked == "" {

@@ -104,6 +104,7 @@ func TestTasksThatWaitForABudgetFillTheQueue(t *testing.T) {
 		e.send(id, "quick", budget(10))
 		e.await(id, task.Held)
 	}
+	e.until("both count as waiting", func() bool { return !e.HasRoom() })
 	e.send("t4", "quick", budget(10))
 	if row := e.row("t4"); row.ID != "" {
 		t.Errorf("t4 is %s; want it left in the mailbox", row.State)

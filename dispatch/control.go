@@ -8,12 +8,14 @@ import (
 	"sync"
 	"time"
 
+	"mailboxd/dispatch/exchange"
 	"mailboxd/dispatch/executor"
 	"mailboxd/dispatch/outbox"
 	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
 	"mailboxd/internal/core"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/retention"
 	"mailboxd/internal/schedule"
 	"mailboxd/internal/task"
 )
@@ -24,7 +26,19 @@ type controls struct {
 	*readiness
 	steps *steps
 
-	applying sync.Mutex // held during Apply, so that two do not meet in one repository
+	applying   sync.Mutex // held during Apply, so that two do not meet in one repository
+	collecting sync.Mutex // held during Collect: one collection at a time
+}
+
+// Collect removes the data that retention doesn't keep, or only counts it if dry. It runs
+// beside everything else.
+func (ct *controls) Collect(ctx context.Context, dry bool) (retention.Collected, error) {
+	if err := ct.whenReady(ctx); err != nil {
+		return retention.Collected{}, err
+	}
+	ct.collecting.Lock()
+	defer ct.collecting.Unlock()
+	return retention.Collector(ct.Parts).Collect(ctx, ct.Opts.Retention, time.Now(), dry)
 }
 
 // Hold keeps the latest revision of a task from starting until Release. The error is a
@@ -202,14 +216,15 @@ func (ct *controls) Resume(ctx context.Context, agent string, by core.By) error 
 	if ct.Pauses.Limits.End(agent) {
 		ct.steps.executor.WakeLimited(agent)
 	}
-	var resumable []int64
-	for _, task := range ct.Held.All() {
+	held := ct.Held.All()
+	resumable := held[:0]
+	for _, task := range held {
 		if task.Paused && !ct.Pauses.Has(task.Agent.Value()) {
-			resumable = append(resumable, task.Seq)
+			resumable = append(resumable, task)
 		}
 	}
-	slices.Sort(resumable) // queue the oldest task first
-	executor.InParallel(resumable, func(seq int64) { ct.steps.reevaluate(context.WithoutCancel(ctx), seq) })
+	executor.InParallel(store.InOrder(resumable), func(seq int64) { ct.steps.reevaluate(context.WithoutCancel(ctx), seq) })
+	ct.steps.router.wake()
 	return nil
 }
 
@@ -253,18 +268,34 @@ func (ct *controls) Drain(ctx context.Context, agent string, by core.By) error {
 	return nil
 }
 
+// refuseFollower refuses a retry of a request whose command another task carries out: it was
+// refused before, and the key went to that task.
+func (ct *controls) refuseFollower(ctx context.Context, t envelope.Task) error {
+	return ct.Writer.Update(ctx, func(tx *store.Transaction) error {
+		command, found, err := exchange.CarriedOut(tx, t)
+		if err == nil && found {
+			err = fmt.Errorf("%w: mailboxd retry %s", core.ErrFollower, command.Task)
+		}
+		return err
+	})
+}
+
 // ErrNoRequest says that the request of a task is no longer kept, so the task can't run again.
 var ErrNoRequest = errors.New("its request was removed by retention; send it again")
 
 // Retry runs a task again that ended in error, cancelled or rejected. The retry is the next
 // revision with the same content, so the runs, the events and the result of the last revision
 // are kept; its result moves to the history. The error is a *StateError when the task ended
-// otherwise or is open, ErrStillRefused when policy still refuses it, and ErrNoRequest when its
-// request is no longer kept.
+// otherwise or is open, ErrFollower when another task carries out the same command,
+// ErrStillRefused when policy still refuses it, and ErrNoRequest when its request is no longer
+// kept.
 func (ct *controls) Retry(ctx context.Context, id envelope.ID, by core.By) error {
 	return ct.control(ctx, "retry", id, func(last task.Task) (task.Task, bool, error) {
 		if !core.Retriable(last) {
 			return last, false, core.StateErrorOf(last)
+		}
+		if leader, follows, err := ct.Ledger.Leader(ctx, last.ID); follows || err != nil {
+			return last, false, errors.Join(err, fmt.Errorf("%w: mailboxd retry %s", core.ErrFollower, leader))
 		}
 		raw, err := ct.Ledger.Raw(ctx, last.Seq)
 		if errors.Is(err, ledger.ErrUnknown) {
@@ -274,6 +305,9 @@ func (ct *controls) Retry(ctx context.Context, id envelope.ID, by core.By) error
 			return last, false, err
 		}
 		t, findings := ct.Reader.RequestOf(last, raw)
+		if err := ct.refuseFollower(ctx, t); err != nil {
+			return last, false, err
+		}
 		if t, err = ct.Reader.WithParentSensitivity(ctx, last.Parent, t); err != nil {
 			return last, false, err
 		}

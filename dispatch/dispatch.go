@@ -4,6 +4,7 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -43,9 +44,13 @@ func Open(ctx context.Context, parts store.Parts, agents store.Agents, opts stor
 	if err != nil {
 		return nil, fmt.Errorf("open dispatcher: %w", err)
 	}
-	cursors := make([]mailbox.Cursor, len(files))
-	for i, f := range files {
-		cursors[i] = mailbox.Cursor(f)
+	var cursors, ofRuns []mailbox.Cursor
+	for _, f := range files {
+		if c := mailbox.Cursor(f); c.IsRunFile() {
+			ofRuns = append(ofRuns, c)
+		} else {
+			cursors = append(cursors, c)
+		}
 	}
 	paused, err := parts.Ledger.Paused(ctx)
 	if err != nil {
@@ -62,8 +67,11 @@ func Open(ctx context.Context, parts store.Parts, agents store.Agents, opts stor
 	shared := store.NewShared(parts, agents, opts)
 	shared.Pauses = store.NewPauses(paused)
 	d := newDispatcher(shared, lost)
+	shared.Pauses.Presence.Changed = d.steps.router.wake
+	shared.Queue.Released = d.steps.router.wake
 	opts.Tail.Notice = d.FaultLog.ReportFile
 	d.intake.Tail = parts.Box.Tail(cursors, opts.Tail)
+	d.intake.RunFiles = intake.NewRunFiles(parts.State.RunTail(ofRuns, opts.Tail))
 	return d, nil
 }
 
@@ -86,12 +94,15 @@ func (d *Dispatcher) Serve(ctx context.Context) error {
 	}
 	running.Go(func() { d.inbox.deliverAll(ctx, work) })
 	running.Go(func() { d.steps.publishRefusals(ctx, work) })
+	running.Go(func() { d.steps.router.serve(ctx, work) })
 	running.Go(func() { d.Messenger.NotifyAll(ctx, work) })
 	running.Go(func() { d.intake.AppendDeadLetters(ctx, work) })
 	running.Go(func() { d.reevaluateDue(ctx, work) })
 	running.Go(func() { d.lookWhenThereIsRoom(ctx) })
 	running.Go(func() { d.Publisher.KeepResults(ctx) })
-	running.Go(func() { retention.Collector(d.Parts).ServeDaily(ctx, d.Opts.Retention, d.Opts.Log) })
+	running.Go(func() {
+		retention.ServeDaily(ctx, d.Opts.Log, func(ctx context.Context) (retention.Collected, error) { return d.Collect(ctx, false) })
+	})
 	<-ctx.Done() // from here: start nothing, finish the runs
 	if d.Opts.Detach {
 		stopWork(runner.ErrDetach)
@@ -133,7 +144,9 @@ func (d *Dispatcher) reevaluateDue(ctx, work context.Context) {
 }
 
 // Close closes the task files.
-func (d *Dispatcher) Close() error { return d.intake.Tail.Close() }
+func (d *Dispatcher) Close() error {
+	return errors.Join(d.intake.Tail.Close(), d.intake.RunFiles.Tail.Close())
+}
 
 // Idle blocks until ctx ends, or until no task is queued, running, finishing or in backoff, no
 // result is missing, and no notification or delivery is due. Tasks that wait for an agent, a
@@ -168,7 +181,7 @@ func newDispatcher(s *store.Shared, lost bool) *Dispatcher {
 	inbox := &inboxes{Base: b, placed: placed, executor: ex, deliveries: schedule.NewDeliveryQueue(), waits: waits}
 	st := &steps{
 		Base: b, completer: completer, overseer: overseer, placed: placed, executor: ex, inbox: inbox,
-		dependents: dependents, unpublished: schedule.NewDeliveryQueue(),
+		dependents: dependents, unpublished: schedule.NewDeliveryQueue(), router: newRouter(b),
 	}
 	b.Writer.OnCommitted = st.onCommitted
 	ready := &readiness{ready: make(chan struct{})}

@@ -7,6 +7,7 @@ import (
 	"mailboxd/dispatch/executor"
 	"mailboxd/envelope"
 	"mailboxd/internal/core"
+	"mailboxd/internal/schedule"
 	"mailboxd/internal/task"
 )
 
@@ -21,6 +22,11 @@ func (d *Dispatcher) Apply(ctx context.Context, row task.Task, t envelope.Task, 
 
 func (d *Dispatcher) ReconsiderReview(ctx context.Context, row task.Task) error {
 	return d.steps.overseer.ReevaluateReview(ctx, row)
+}
+
+// Admit judges a queued item as a worker does that has taken it.
+func (d *Dispatcher) Admit(ctx context.Context, it schedule.Item) (task.Task, task.Job, error) {
+	return d.executor.Admit(ctx, it)
 }
 
 // RereadFor has answers that cannot be read be read again at once, for so long.
@@ -60,3 +66,6 @@ func (d *Dispatcher) HeldSeqs() (seqs []int64) {
 	}
 	return seqs
 }
+
+// HasRoom reports whether intake may continue.
+func (d *Dispatcher) HasRoom() bool { return d.Queue.HasRoom() }

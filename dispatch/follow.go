@@ -10,6 +10,7 @@ import (
 	"mailboxd/dispatch/outbox"
 	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
+	"mailboxd/internal/conversation"
 	"mailboxd/internal/core"
 	"mailboxd/internal/schedule"
 	"mailboxd/internal/task"
@@ -24,6 +25,7 @@ type steps struct {
 	placed      *exchange.PlacedResults
 	executor    *executor.Executor
 	inbox       *inboxes
+	router      *router
 	dependents  *outbox.Dependents
 	unpublished *schedule.DeliveryQueue // refused tasks whose results are not published yet
 }
@@ -61,7 +63,14 @@ func (st *steps) onMoved(ctx context.Context, m store.Move) {
 		st.Info(row).Int("revision", row.Revision).Str("state", string(row.State)).Msg("task accepted")
 	}
 	if m.Ended {
+		st.RecentRuns.Performance.Ended(m.Before.Agent, m.Run, row.Kind)
 		st.settled(ctx, m.Before)
+	}
+	if m.Ended || m.Before.State == task.Queued && row.State != task.Running || slices.Contains(m.Before.Reasons, task.AuthRequired) {
+		st.router.wake() // an agent may be free
+	}
+	if row.State == task.Done {
+		st.wakeAfter(row)
 	}
 	switch {
 	case m.Before.Seq == 0 && row.State == task.Done:
@@ -80,6 +89,14 @@ func (st *steps) onMoved(ctx context.Context, m store.Move) {
 	}
 }
 
+// wakeAfter judges the tasks that wait for the end of a task.
+func (st *steps) wakeAfter(ended task.Task) {
+	st.Held.After.Remove(ended.ID)
+	for _, seq := range st.Held.Seqs(st.Held.After.Take(ended.ID)) { // addHeld judges those that are not held yet
+		st.Timers.After(seq, 0)
+	}
+}
+
 // changesOnlyLease reports whether a task waits for its agent before and after the move.
 func changesOnlyLease(m store.Move) bool {
 	return m.Before.State == task.Waiting && m.After.State == task.Waiting && !m.Ended
@@ -91,7 +108,7 @@ func (st *steps) checkWait(ctx context.Context, row task.Task) {
 	if row.State == task.Waiting {
 		st.inbox.checkWaiting(ctx, row)
 	}
-	if core.Suspended(row) || row.State == task.Review {
+	if core.Suspended(row) || conversation.Follows(row) || row.State == task.Review {
 		st.completer.TryJoin(ctx, row.Seq)
 	}
 }

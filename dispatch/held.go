@@ -8,6 +8,7 @@ import (
 	"mailboxd/dispatch/executor"
 	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
+	"mailboxd/internal/conversation"
 	"mailboxd/internal/core"
 	"mailboxd/internal/task"
 )
@@ -36,8 +37,14 @@ func (st *steps) addHeld(ctx context.Context, row task.Task) {
 	} else {
 		st.Timers.Set(row.Seq, row.Until)
 	}
+	if core.Unbound(row) {
+		st.router.wake()
+	}
 	if st.executor.NeedlesslyPaused(row) {
 		st.Timers.After(row.Seq, 0) // the pause ended while the task was judged
+	}
+	if slices.Contains(row.Reasons, task.After) && !st.Held.After.Has(row.ID) {
+		st.Timers.After(row.Seq, 0) // the other task ended meanwhile, or the daemon started again
 	}
 	if slices.Contains(row.Reasons, task.ResultInvalid) {
 		st.Timers.After(row.Seq, store.SettlePause) // the file may be gone by then
@@ -127,6 +134,7 @@ func (st *steps) ReevaluateAll() {
 		}
 	}
 	st.Queue.Wake()
+	st.router.wake()
 }
 
 // reevaluateSoon evaluates a held task again, unless it is in backoff.
@@ -213,6 +221,13 @@ func (st *steps) reevaluateHeld(ctx context.Context, row task.Task, t envelope.T
 	}
 	if answered, err := st.placed.HandleFile(ctx, row); answered || err != nil {
 		return true, err
+	}
+	if conversation.Follows(row) {
+		return true, st.completer.ReevaluateFollower(ctx, row, t)
+	}
+	if core.Unbound(row) {
+		st.router.wakeFor(row.Seq)
+		return true, nil
 	}
 	if left := st.Timers.BackoffLeft(row.Seq); left > 0 && store.InBackoff(row) && !row.WaitsForBudget() {
 		st.Timers.After(row.Seq, left) // this evaluation was only for its result file

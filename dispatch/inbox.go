@@ -29,7 +29,7 @@ type inboxes struct {
 // needs no slot.
 func (ib *inboxes) enqueue(row task.Task) {
 	if ib.Agents.Inbox(row.Agent).File == "" {
-		ib.Queue.Push(schedule.Item{Seq: row.Seq, Agent: row.Agent, Requester: row.Requester})
+		ib.Queue.Push(schedule.Item{Seq: row.Seq, Agent: row.Agent, Requester: row.Requester, Priority: row.Priority})
 		return
 	}
 	ib.enqueueDelivery(row.Seq)

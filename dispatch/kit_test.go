@@ -47,7 +47,9 @@ type engine struct {
 	mode     envelope.Mode                              // of every control that the engine holds itself
 	refs     store.RefRule
 	opts     store.Options
-	ttl      time.Duration // of approvals; 0: for ever
+	ttl      time.Duration                                  // of approvals; 0: for ever
+	routes   func(t envelope.Task) (store.Candidates, bool) // nil: no agents are chosen
+	limit    func(agent string) int                         // nil: 100 for each
 	etiquette
 	spoken  store.Protocol // instead of that; one without functions is none
 	log     journal
@@ -145,7 +147,7 @@ func (e *engine) functions() store.Agents {
 			}
 			return e.dirs
 		},
-		Limit:   func(string) int { return 100 },
+		Limit:   func(agent string) int { return e.limitOf(agent) },
 		Reruns:  func(string) bool { return true },
 		Retries: func(string) int { return e.retries },
 		Backoff: func(string) time.Duration { return time.Millisecond },
@@ -155,8 +157,16 @@ func (e *engine) functions() store.Agents {
 		Answer:  e.answered,
 
 		ApprovalTTL: func() time.Duration { return e.ttl },
+		Candidates:  e.routes,
 		Protocol:    e.protocol(),
 	}
+}
+
+func (e *engine) limitOf(agent string) int {
+	if e.limit == nil {
+		return 100
+	}
+	return e.limit(agent)
 }
 
 // quick answers at once.

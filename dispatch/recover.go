@@ -12,6 +12,7 @@ import (
 	"mailboxd/dispatch/outbox"
 	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
+	"mailboxd/internal/conversation"
 	"mailboxd/internal/core"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
@@ -122,7 +123,7 @@ func (re *recovery) resume(ctx context.Context, row task.Task) error {
 	switch row.State {
 	case task.Held:
 		re.steps.reevaluateSoon(row) // the rules may have changed
-		if core.Suspended(row) {
+		if core.Suspended(row) || conversation.Follows(row) {
 			re.completer.TryJoin(ctx, row.Seq)
 		}
 	case task.Review:

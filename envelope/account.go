@@ -120,7 +120,8 @@ func (a *answer) error(at int) {
 		a.result.Error.Message = a.prose(at)
 	case a.kind(at) == '{':
 		a.result.Error = Error{Kind: Kind(a.word(at, "kind")), Message: a.word(at, "message"), Code: a.word(at, "code")}
-		a.result.Error.Final = a.kind(a.member(at, "retry")) == 'f'
+		retry := a.kind(a.member(at, "retry"))
+		a.result.Error.Final, a.result.Error.Again = retry == 'f', retry == 't'
 	default:
 		a.question(at, "must have a kind and a message")
 		return

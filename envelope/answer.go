@@ -188,6 +188,14 @@ func synonym(word string) Status {
 	return Status(word)
 }
 
+// Known returns a status that we write as it is, and "other" for a word of an agent.
+func (s Status) Known() Status {
+	if s.known() {
+		return s
+	}
+	return "other"
+}
+
 func (s Status) known() bool {
 	return slices.Contains([]Status{OK, Failed, Partial, Stopped, Rejected}, s)
 }

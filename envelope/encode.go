@@ -63,8 +63,11 @@ func (r Result) append(dst []byte) []byte {
 	if failure.Code != "" {
 		dst = str(append(dst, `,"code":`...), failure.Code)
 	}
-	if failure.Final {
+	switch {
+	case failure.Final:
 		dst = append(dst, `,"retry":false`...)
+	case failure.Again:
+		dst = append(dst, `,"retry":true`...)
 	}
 	dst = r.Provenance.append(append(dst, `},"provenance_ref":`...))
 	return append(members(dst, r.Extra, resultFields), '}')

@@ -1,5 +1,7 @@
 package envelope
 
+import "slices"
+
 // A Kind is the machine-readable cause in a result's error.kind. The set is
 // that of the canonical error table, and each dialect has a code for each.
 type Kind string
@@ -28,6 +30,7 @@ const (
 	IdleTimeout        Kind = "idle_timeout"              // agent: printed nothing for too long
 	ExitTimeout        Kind = "exit_timeout"              // agent: answered and did not exit
 	OutputTooLarge     Kind = "output_too_large"          // agent: printed too much
+	OutOfMemory        Kind = "out_of_memory"             // agent: used more memory than its sandbox allows
 	OutputInvalid      Kind = "agent_output_invalid"      // agent: no readable answer
 	ContractViolation  Kind = "output_contract_violation" // agent: a promised field is missing
 	IdentityMismatch   Kind = "agent_identity_mismatch"   // agent: answered for another task
@@ -59,3 +62,17 @@ const (
 	Stopped  Status = "cancelled" // somebody asked for it
 	Rejected Status = "rejected"  // no agent ran
 )
+
+// kinds are all kinds that we write.
+var kinds = []Kind{
+	InvalidJSON, InvalidEnvelope, UnsupportedVersion, SecurityViolation, UnknownAgent, RoleMismatch,
+	UnsupportedTask, ContextTooLarge, ContextUnavailable, DeadlineExceeded, ChangeWindowMissed, ApprovalDenied,
+	ApprovalExpired, PolicyViolation, BudgetExceeded, DelegationCycle, DuplicateConflict, Cancelled,
+	Timeout, IdleTimeout, ExitTimeout, OutputTooLarge, OutOfMemory, OutputInvalid,
+	ContractViolation, IdentityMismatch, AgentError, AgentCrashed, SpawnFailed, SandboxUnavailable,
+	RunLost, InternalError, Unauthorized, DelegationDenied, NoCapableAgent, Capacity,
+	ValidationFailed, ContextIntegrity, DependencyFailed, OversightExpired, OversightRejected,
+}
+
+// Known reports whether a kind is one that we write, and no word of an agent.
+func (k Kind) Known() bool { return slices.Contains(kinds, k) }

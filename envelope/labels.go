@@ -1,8 +1,10 @@
 package envelope
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -15,10 +17,18 @@ const (
 	LabelsKey   = "mbx.labels"   // an object of text: see ParseLabel
 	WorkdirKey  = "mbx.workdir"  // the absolute path of the directory in which the agent works
 	WorktreeKey = "mbx.worktree" // true: the agent works in a copy of the repository there
+	AfterKey    = "mbx.after"    // an object: see Task.After
+	PriorityKey = "mbx.priority" // a whole number: see Task.Priority
+)
+
+// The metadata keys with which a task names its step of a workflow. Clutch says it in meta.
+const (
+	WorkflowKey = "mbx.workflow"
+	StepKey     = "mbx.step"
 )
 
 // SenderKeys are the metadata keys of ours that only an AINL line may have.
-var SenderKeys = []string{LabelsKey, WorkdirKey, WorktreeKey}
+var SenderKeys = []string{LabelsKey, WorkdirKey, WorktreeKey, AfterKey, PriorityKey}
 
 const (
 	maxLabels     = 16
@@ -41,6 +51,72 @@ func (t Task) Workdir() string { return t.Named(WorkdirKey) }
 
 // Worktree reports whether the agent shall work in a copy of a repository.
 func (t Task) Worktree() bool { return string(t.Metadata[WorktreeKey]) == "true" }
+
+// MaxPriority is the highest priority of a task. The lowest one is -MaxPriority.
+const MaxPriority = 9
+
+// Priority returns the priority that the task asks for, and whether it asks for one. Of the
+// tasks that wait, the one with the highest priority starts first.
+func (t Task) Priority() (priority int, asked bool) {
+	value, ok := t.Metadata[PriorityKey]
+	if !ok {
+		return 0, false
+	}
+	priority, err := strconv.Atoi(string(value))
+	return priority, err == nil
+}
+
+// priority checks the value of PriorityKey.
+func (r *request) priority(at int) {
+	n, err := strconv.Atoi(string(r.value(at)))
+	if err != nil || n < -MaxPriority || n > MaxPriority {
+		r.refuse(at, fmt.Sprintf("must be a whole number from -%d to %d", MaxPriority, MaxPriority))
+	}
+}
+
+// What happens to a task if the one that it waits for doesn't end ok.
+const (
+	RejectIfFailed = "reject" // the default
+	RunIfFailed    = "run"
+)
+
+// after is the value of AfterKey.
+type after struct {
+	TaskID   ID     `json:"task_id"`
+	IfFailed string `json:"if_failed"`
+}
+
+// After returns the task whose end this one waits for, "" for none, and what happens if that one
+// doesn't end ok: RejectIfFailed or RunIfFailed.
+func (t Task) After() (other ID, ifFailed string) {
+	value, ok := t.Metadata[AfterKey]
+	if !ok {
+		return "", RejectIfFailed
+	}
+	var a after
+	if json.Unmarshal(value, &a) != nil {
+		return "", RejectIfFailed
+	}
+	return a.TaskID, cmp.Or(a.IfFailed, RejectIfFailed)
+}
+
+// after checks the value of AfterKey.
+func (r *request) after(at int) {
+	if !r.is(at, '{') {
+		return
+	}
+	id := r.member(at, "task_id")
+	if id == none {
+		r.refuse(at, "needs the member task_id")
+		return
+	}
+	r.id(id)
+	if then := r.member(at, "if_failed"); then != none {
+		if text := r.name(then); text != RejectIfFailed && text != RunIfFailed {
+			r.refuse(then, "must be reject or run")
+		}
+	}
+}
 
 // ParseLabel returns the key and the value of a label such as area=auth.
 func ParseLabel(text string) (key, value string, err error) {
@@ -91,6 +167,10 @@ func (r *request) senderKey(key string, at int) bool {
 		r.labels(at)
 	case key == WorkdirKey:
 		r.workdir(at)
+	case key == AfterKey:
+		r.after(at)
+	case key == PriorityKey:
+		r.priority(at)
 	case r.kind(at) != 't' && r.kind(at) != 'f':
 		r.refuse(at, "must be true or false")
 	}

@@ -149,7 +149,7 @@ func (r *request) metadata(at int) {
 			}
 			continue
 		}
-		sayable := (key == ParentTask || key == ThreadID) && r.kind(value) == '"'
+		sayable := (key == ParentTask || key == ThreadID || key == WorkflowKey || key == StepKey) && r.kind(value) == '"'
 		if strings.HasPrefix(key, "mbx.") && !sayable {
 			r.warn(value, "only mailboxd sets it: left out")
 			continue

@@ -14,6 +14,8 @@ const (
 	AINL  Dialect = "ainl"  // AgentTaskRequest and AgentTaskResult, the mailbox's own
 	CLowl Dialect = "clowl" // CLowl v0.2
 	CAP   Dialect = "cap"
+
+	Clutch Dialect = "clutch" // Clutch Protocol v0
 )
 
 // An Act is what a message does, in whatever dialect it is said.
@@ -35,6 +37,13 @@ const (
 	Asks      Act = "status.query"     // anybody to anybody: how far is it
 	Tells     Act = "status.answer"    // the answer to that
 	Announces Act = "agent.registered" // agent to everybody: what it can do
+	Updates   Act = "agent.updated"    // agent to everybody: what it can do now
+	Beats     Act = "agent.heartbeat"  // agent to everybody: it is there
+	Calls     Act = "tool.called"      // agent to us: use this tool
+	Returns   Act = "tool.result"      // what the tool gave
+	Breaks    Act = "tool.failed"      // why the tool gave nothing
+	Routes    Act = "routing.decided"  // we to the requester: which agent was chosen
+	Strands   Act = "routing.failed"   // we to the requester: no agent can do it
 )
 
 // A Tie is how a task belongs to the one above it. The zero value is AINL's: an
@@ -100,6 +109,8 @@ type Message struct {
 	Answer Result
 
 	Extra jsontext.Value // top-level members that the dialect does not know, an object; nil for none
+
+	Clutch *ClutchPart // what only Clutch says; nil for a message of another dialect
 }
 
 // A Context is material that many messages share by reference (CLOWL-13).

@@ -19,7 +19,7 @@ var families = []struct {
 	{"an AgentTaskResult", AINL, func(c *check) bool { return c.has("task_id", "agent_id", "status") }},
 	{"an AgentManifest", AINL, func(c *check) bool { return c.has("agent_id", "role_types") }},
 	{"a CLowl message", CLowl, func(c *check) bool { return c.has("clowl") || c.has("cl") }},
-	{"a Clutch message", "", func(c *check) bool { return strings.HasPrefix(c.word(0, "v"), "clutch/") }},
+	{"a Clutch message", Clutch, func(c *check) bool { return strings.HasPrefix(c.word(0, "v"), "clutch/") }},
 	{"a CAP message", CAP, func(c *check) bool { return c.has("sender_id") && slices.Contains(capTypes, c.word(0, "type")) }},
 	{"a CAP agent definition", "", func(c *check) bool { return c.has("id", "system_prompt") }},
 }

@@ -1,5 +1,10 @@
 package envelope
 
+import "slices"
+
+// legacyClutch are the types of Clutch's messages of before v0, which had no mark.
+var legacyClutch = []string{"PLAN", "PROPOSAL", "EXEC_REPORT", "REVIEW", "BLOCKER"}
+
 // Reading says how strictly a request is read. The zero value is Strict.
 type Reading int
 
@@ -71,6 +76,9 @@ func (r *request) parties() {
 	case legacy:
 		r.note("", "schema_version", `is missing, read as "1.0"`)
 	case version == none:
+		if slices.Contains(legacyClutch, r.word(0, "type")) && r.has("payload") {
+			r.note(InvalidEnvelope, "v", "required: it looks like a Clutch message of the legacy type "+quote(r.word(0, "type")))
+		}
 		r.missing(0, "schema_version")
 	default:
 		r.version(version)

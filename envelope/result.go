@@ -98,6 +98,7 @@ type Error struct {
 	Message string
 	Code    string // what its agent called it in CLowl or CAP, where Kind has another code: "E901", "408"; "" for nothing
 	Final   bool   // its agent says that another attempt is in vain, although Kind allows one
+	Again   bool   // its agent says that another attempt may succeed, although Kind allows none
 }
 
 // A Provenance links a result to the program and run it came from (AINL-72).

@@ -36,6 +36,8 @@ type Task struct {
 	Environment   string                    // policy_context.environment (AINL-52)
 	ChangeWindows []Window                  // policy_context.change_window (AINL-58); nil: any time
 	Metadata      map[string]jsontext.Value // opaque (AINL-53)
+	Clutch        *ClutchPart               // what only Clutch says; nil for a request in another dialect
+	Routed        bool                      // the request leaves the choice of its agent to us; Agent is the chosen one, or Everybody
 }
 
 // A Ref points at material for, or from, a task. Its kind is an open set.

@@ -19,7 +19,7 @@ const rootName = "root"
 // be used for another. If another process uses the directory, the error is a *LockedError,
 // after the same wait for a dead process as in Box.Lock.
 func (s *State) Claim(root string) error {
-	root, err := resolve(root)
+	root, err := Resolve(root)
 	if err != nil {
 		return fmt.Errorf("claim state directory %s: %w", s.path, err)
 	}

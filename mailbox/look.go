@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 const (
@@ -55,11 +53,9 @@ func (t *Tail) look() error {
 	return nil
 }
 
-// list stats every task file. A missing tasks/ is empty.
+// list stats every task file. A missing directory is empty.
 func (t *Tail) list() error {
-	_, release := t.box.use()
-	fd, err := t.box.openDir(tasksName, unix.O_RDONLY)
-	release()
+	fd, err := t.openDir()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -71,15 +67,15 @@ func (t *Tail) list() error {
 		t.listing = listing{}
 		return nil
 	}
-	t.dir = os.NewFile(uintptr(fd), tasksName)
+	t.dir = os.NewFile(uintptr(fd), t.prefix)
 	if err := t.listing.update(t.dir); err != nil {
 		return err
 	}
 	for _, f := range t.listing.odd {
-		t.report(tasksName+"/"+f.name, f.err)
+		t.report(t.prefix+"/"+f.name, f.err)
 	}
 	for path := range t.reported {
-		if !t.listing.has(strings.TrimPrefix(path, tasksName+"/")) {
+		if !t.listing.has(strings.TrimPrefix(path, t.prefix+"/")) {
 			t.clearReport(path)
 		}
 	}
@@ -190,7 +186,7 @@ func (t *Tail) arrange() {
 
 // rename continues a file under another name.
 func (t *Tail) rename(s *source, name string) {
-	s.cursor.Path = tasksName + "/" + name
+	s.cursor.Path = t.prefix + "/" + name
 	t.cursorsDue = append(t.cursorsDue, s)
 	if s.retired {
 		s.retired = false
@@ -202,7 +198,7 @@ func (t *Tail) rename(s *source, name string) {
 // meet makes the source of a new file. It is read after the file that had its name before.
 func (t *Tail) meet(f found, before *source) *source {
 	s := &source{want: min(firstWant, t.opts.BatchBytes), after: before}
-	name := tasksName + "/" + f.name
+	name := t.prefix + "/" + f.name
 	if cursor, ok := t.savedCursors.take(f.stamp.key, name); ok {
 		s.cursor, s.saved, s.counted = cursor, cursor, cursor
 		s.cursor.Path, s.cursor.Dev = name, f.stamp.key.dev

@@ -122,7 +122,7 @@ func resolveAll(paths []string) ([]string, error) {
 	resolved := make([]string, len(paths))
 	for i, path := range paths {
 		var err error
-		if resolved[i], err = resolve(path); err != nil {
+		if resolved[i], err = Resolve(path); err != nil {
 			return nil, err
 		}
 	}

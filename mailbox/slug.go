@@ -17,7 +17,7 @@ const maxReadable = 40
 // Slug returns a name for a mailbox in places outside it: readable, one path element of at
 // most 49 bytes, and different for every root.
 func Slug(root string) (string, error) {
-	path, err := resolve(root)
+	path, err := Resolve(root)
 	if err != nil {
 		return "", fmt.Errorf("name mailbox %s: %w", root, err)
 	}
@@ -57,8 +57,9 @@ func DefaultStateDir(root string) (string, error) {
 	return filepath.Join(base, "mailboxd", slug), nil
 }
 
-// resolve returns the absolute path without symlinks. A missing part can't be one.
-func resolve(path string) (string, error) {
+// Resolve returns the absolute path without symlinks. A missing part can't be one, so the last parts
+// of the path may be missing.
+func Resolve(path string) (string, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return "", err
@@ -67,6 +68,6 @@ func resolve(path string) (string, error) {
 	if !errors.Is(err, fs.ErrNotExist) || abs == "/" {
 		return resolved, err
 	}
-	parent, err := resolve(filepath.Dir(abs))
+	parent, err := Resolve(filepath.Dir(abs))
 	return filepath.Join(parent, filepath.Base(abs)), err
 }

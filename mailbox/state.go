@@ -44,7 +44,7 @@ func OpenState(dir, root string) (*State, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open state %s: %w", dir, err)
 	}
-	box, err := resolve(root)
+	box, err := Resolve(root)
 	if err != nil {
 		return nil, fmt.Errorf("open state %s: %w", dir, err)
 	}

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -26,13 +28,15 @@ type TailOptions struct {
 	Notice     func(path string, err error) // called once per path and cause of an unread file, and with nil when that ends; may be nil
 }
 
-// A Tail reads the complete lines of all tasks/*.jsonl, each once, and gives every file its
+// A Tail reads the complete lines of all *.jsonl of a directory, each once, and gives every file its
 // share. It identifies files by inode: a renamed file continues, a replaced one is read to
 // its end before its successor, and one with a changed beginning is read again. Only
-// Box.Tail makes one. It is for one goroutine.
+// Box.Tail and State.RunTail make one. It is for one goroutine.
 type Tail struct {
-	box  *Box
-	opts TailOptions
+	prefix  string // of the names in cursors
+	path    string // of the directory
+	openDir func() (fd int, err error)
+	opts    TailOptions
 
 	savedCursors  savedCursors       // cursors of files not found yet
 	fingerprints  fingerprints       // of files with a cursor
@@ -65,6 +69,14 @@ type pending struct {
 
 // Tail continues reading at the cursors. A removed file ends with a Batch that is Gone.
 func (b *Box) Tail(cursors []Cursor, opts TailOptions) *Tail {
+	return newTail(tasksName, b.TasksDir(), func() (int, error) {
+		_, release := b.use()
+		defer release()
+		return b.openDir(tasksName, unix.O_RDONLY)
+	}, cursors, opts)
+}
+
+func newTail(prefix, path string, openDir func() (int, error), cursors []Cursor, opts TailOptions) *Tail {
 	if opts.MaxLine <= 0 {
 		opts.MaxLine = maxLine
 	}
@@ -84,7 +96,8 @@ func (b *Box) Tail(cursors []Cursor, opts TailOptions) *Tail {
 		paths[c.Path] = true
 	}
 	return &Tail{
-		box: b, opts: opts, savedCursors: newSavedCursors(cursors), fingerprints: newFingerprints(cursors), paths: paths, first: first,
+		prefix: prefix, path: path, openDir: openDir, opts: opts,
+		savedCursors: newSavedCursors(cursors), fingerprints: newFingerprints(cursors), paths: paths, first: first,
 		named: map[string]*source{}, known: map[inode]*source{}, reported: map[string]string{},
 	}
 }
@@ -108,7 +121,7 @@ func (t *Tail) Next() (Batch, error) {
 		}
 		begun := time.Now()
 		if err := t.look(); err != nil {
-			return Batch{}, fmt.Errorf("look into %s: %w", t.box.TasksDir(), err)
+			return Batch{}, fmt.Errorf("look into %s: %w", t.path, err)
 		}
 		t.rounds.begin(len(t.ready), begun)
 	}

@@ -17,15 +17,26 @@ import (
 )
 
 func agentsCommand(g *globals) *cobra.Command {
-	asJSON := false
+	asJSON, cards := false, false
 	cmd := &cobra.Command{
 		Use:   "agents",
 		Short: "List the agents, how they run, and how many tasks they have",
 		Long: `List the agents of the configuration. Each row shows how the agent runs, whether
-its command exists, and how many of its tasks are running, queued and held.`,
+its command exists, and how many of its tasks are running, queued and held. With
+--cards, each row shows what the agent can do and whether it can do it now; this needs
+the daemon. What agents announced about themselves counts until the daemon restarts.`,
 		Example: "  mailboxd agents\n  mailboxd agents --json | jq -r 'select(.problem).agent_id'",
 		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cards {
+				return withDaemon(g, func(cmd *cobra.Command, _ []string, _ *reader.Reader, daemon *client.Client) error {
+					all, err := daemon.Cards(cmd.Context())
+					if err != nil {
+						return err
+					}
+					return view.PrintCards(cmd.OutOrStdout(), all, asJSON)
+				})(cmd, args)
+			}
 			cfg, err := g.partial(cmd.ErrOrStderr())
 			if err != nil {
 				return err
@@ -38,6 +49,7 @@ its command exists, and how many of its tasks are running, queued and held.`,
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
+	cmd.Flags().BoolVar(&cards, "cards", false, "show what the agents can do")
 	cmd.AddCommand(agentsTestCommand(g))
 	return cmd
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -23,6 +24,8 @@ var requests = map[envelope.Dialect]string{
 	envelope.CLowl: `{"clowl":"0.2","mid":%q,"ts":1709078400,"p":"REQ","from":"ann","to":%q,"cid":"c1",` +
 		`"body":{"t":"work","d":{"description":"count the birds","n":1}}}`,
 	envelope.CAP: `{"type":"delegation_notice","task_id":%q,"sender_id":"ann","recipient_id":%q,"context_summary":"count the birds","attachments":[],"timestamp":"2026-01-01T00:00:00Z"}`,
+	envelope.Clutch: `{"v":"clutch/0.1","id":"msg_%[1]s","ts":"2026-01-01T00:00:00.000Z","thread_id":"c1","run_id":"run_%[1]s","task_id":%[1]q,"parent_task_id":null,` +
+		`"from":{"agent_id":"agent:ann"},"to":[{"agent_id":"agent:%[2]s"}],"type":"task.request","payload_type":"work","payload":{"title":"count the birds","n":1}}`,
 }
 
 // sendRequest appends a request of "ann" to a task file: ask DIALECT ID AGENT.
@@ -67,7 +70,8 @@ func resultsIn(inbox string, d envelope.Dialect, id string) (lines []string) {
 		}
 		clowl := d == envelope.CLowl && m.Pid == id && (m.P == "DONE" || m.P == "ERR")
 		cap := d == envelope.CAP && m.Task_id == id && (m.Type == "message" || m.Type == "error_response")
-		if clowl || cap {
+		clutch := d == envelope.Clutch && m.Task_id == id && slices.Contains([]string{"task.result", "task.error", "task.timeout", "task.cancel"}, m.Type)
+		if clowl || cap || clutch {
 			lines = append(lines, line)
 		}
 	}
@@ -92,9 +96,10 @@ func wellFormed(d envelope.Dialect, line []byte) (envelope.Task, error) {
 func countBirds() {
 	d := envelope.Dialect(os.Args[2])
 	answers := map[envelope.Dialect]string{
-		envelope.AINL:  `{"task_id":%q,"status":"ok","output":{"summary":"%s birds","actions":[]}}`,
-		envelope.CLowl: `{"task":%q,"p":"DONE","body":{"t":"work","d":{"summary":"%s birds"}}}`,
-		envelope.CAP:   `{"type":"message","task_id":%q,"content":"%s birds"}`,
+		envelope.AINL:   `{"task_id":%q,"status":"ok","output":{"summary":"%s birds","actions":[]}}`,
+		envelope.CLowl:  `{"task":%q,"p":"DONE","body":{"t":"work","d":{"summary":"%s birds"}}}`,
+		envelope.CAP:    `{"type":"message","task_id":%q,"content":"%s birds"}`,
+		envelope.Clutch: `{"task_id":%q,"type":"task.result","payload":{"summary":"%s birds","birds":3}}`,
 	}
 	lines := bufio.NewReader(os.Stdin)
 	for {
@@ -106,6 +111,9 @@ func countBirds() {
 		if bad != nil {
 			fmt.Fprintln(os.Stderr, bad)
 			os.Exit(3)
+		}
+		if d == envelope.Clutch && len(os.Args) > 3 { // only a worker says it at once
+			fmt.Printf(`{"task_id":%q,"type":"task.progress","payload":{"status":"counting","progress":50}}`+"\n", t.ID)
 		}
 		fmt.Printf(answers[d]+"\n", t.ID, d)
 		if len(os.Args) < 4 {

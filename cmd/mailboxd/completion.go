@@ -52,6 +52,8 @@ func completeArgs(g *globals, root *cobra.Command) {
 		"logs":    completeTasks(g, false, task.Running, task.Review, task.Done),
 		"diff":    completeTasks(g, true, task.Review, task.Done),
 		"apply":   completeTasks(g, true, task.Done),
+		"again":   completeTasks(g, false),
+		"edit":    completeTasks(g, false, task.Received, task.Held, task.Queued),
 		"result":  completeTasks(g, true, task.Done),
 		"wait":    completeTasks(g, true, view.OpenStates()...),
 		"approve": completeTasks(g, true, task.Held, task.Review),
@@ -62,11 +64,17 @@ func completeArgs(g *globals, root *cobra.Command) {
 		"retry":   completeTasks(g, true, task.Done),
 		"thread":  completeTasks(g, false),
 		"trace":   completeTasks(g, false),
+		"replay":  completeTasks(g, false),
 		"reply":   completeTasks(g, false, view.OpenStates()...),
 		"ask":     completeAgents(g),
 		"pause":   completeAgents(g),
 		"resume":  completeAgents(g),
 		"drain":   completeAgents(g),
+	}
+	for _, verb := range []string{"explain", "replay"} {
+		if cmd, _, err := root.Find([]string{"route", verb}); err == nil {
+			cmd.ValidArgsFunction = completeTasks(g, false)
+		}
 	}
 	for _, cmd := range root.Commands() {
 		if answer := verbs[cmd.Name()]; answer != nil {

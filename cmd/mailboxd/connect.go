@@ -16,6 +16,18 @@ func locationOf(cfg config.Config) reader.Location {
 	return reader.Location{Root: cfg.Root, StateDir: cfg.StateDir}
 }
 
+// location returns where a command that may be given a socket asks.
+func (g *globals) location(cfg config.Config) reader.Location {
+	at := locationOf(cfg)
+	at.Socket = g.socket
+	return at
+}
+
+// addSocket adds the flag of commands that approvers of a group may use.
+func (g *globals) addSocket(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&g.socket, "socket", "", "approvers' `SOCKET` of another user's daemon")
+}
+
 // withReader makes a command of a function that reads.
 func withReader(g *globals, read func(*cobra.Command, []string, *reader.Reader) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
@@ -23,7 +35,7 @@ func withReader(g *globals, read func(*cobra.Command, []string, *reader.Reader) 
 		if err != nil {
 			return err
 		}
-		r, err := locationOf(cfg).Open(cmd.Context())
+		r, err := g.location(cfg).Open(cmd.Context())
 		if errors.Is(err, reader.ErrNoMailbox) && len(args) > 0 {
 			return &exit.Error{Code: exit.NoTask, Err: err} // there is no such task
 		}
@@ -43,7 +55,7 @@ func withDaemon(g *globals, steer func(*cobra.Command, []string, *reader.Reader,
 		if err != nil {
 			return err
 		}
-		r, daemon, err := locationOf(cfg).Connect(cmd.Context())
+		r, daemon, err := g.location(cfg).Connect(cmd.Context())
 		if errors.Is(err, reader.ErrNoMailbox) {
 			return &exit.Error{Code: exit.Down, Err: err}
 		}

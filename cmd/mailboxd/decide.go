@@ -3,13 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
-	"mailboxd/internal/proof"
 	"mailboxd/internal/reader"
 	"mailboxd/internal/task"
 )
@@ -20,9 +18,14 @@ func approveCommand(g *globals) *cobra.Command {
 	cmd.Long = `Approve a task that is held for approval, so that it may start, or the answer of a
 task in review, so that it becomes the result. The approval covers what mailboxd
 show prints. If the request, command, directory, tools or budget change, the daemon
-asks again. You decide about a task that you requested as approval.self says: not at all,
-confirmed at a terminal, or as about any other. An agent can't approve any task. If your entry in approvers or policy.proof asks for a proof, your ssh-agent
-signs the decision, or the daemon asks at your terminal.`
+asks again. You decide about a task that you requested as approval.self says: not at
+all, confirmed at a terminal, or as about any other. An agent can't approve any task.
+If your entry in approvers or policy.proof asks for a proof, your ssh-agent signs the
+decision, or the daemon asks at your terminal. With a passkey you decide on the page:
+mailboxd web.
+
+With --socket you decide about tasks of another user's daemon that names you in
+approvers: ps and show take the flag, too.`
 	cmd.Example = "  mailboxd show nightly-report\n  mailboxd approve nightly-report --note 'ticket 4711'\n" +
 		"  mailboxd approve nightly-report --as sre-oncall@example.com"
 	cmd.Flags().StringVar(&word.Note, "note", "", "a note for the record")
@@ -64,6 +67,7 @@ func decideCommand(g *globals, decision task.Decision, decide func(*client.Clien
 	}
 	cmd.Flags().StringVar(&word.As, "as", "", "the approver name to use, if you have several")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print each task as one JSON object")
+	g.addSocket(cmd)
 	which.add(cmd)
 	return cmd, word
 }
@@ -87,18 +91,6 @@ func prove(ctx context.Context, daemon *client.Client, id envelope.ID, decision 
 		word.Terminal = true
 		return word, nil
 	}
-	word.Proof, err = sign(ctx, s)
+	word.Proof, err = reader.Sign(ctx, s)
 	return word, err
-}
-
-// sign has the ssh-agent sign a statement with a key of the approver.
-func sign(ctx context.Context, s client.Statement) (*client.Signature, error) {
-	signed, err := proof.SignByAgent(ctx, os.Getenv("SSH_AUTH_SOCK"), s.Keys, proof.Statement{
-		Mailbox: s.Mailbox, Task: s.Task, Revision: s.Revision, Stage: s.Stage, Decision: task.Decision(s.Decision),
-		Digest: s.Digest, Asked: s.Asked, Expires: s.Expires,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("sign the decision of %s: %w", s.Approver, err)
-	}
-	return &client.Signature{Expires: s.Expires, Signature: string(signed)}, nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -20,6 +21,8 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
 	"mailboxd/internal/config"
+	"mailboxd/internal/daemon"
+	"mailboxd/internal/demo"
 	"mailboxd/internal/exit"
 	"mailboxd/internal/reader"
 	"mailboxd/internal/term"
@@ -28,11 +31,17 @@ import (
 )
 
 func demoCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:     "demo",
-		Short:   "Show one task from request to result",
-		Long:    "Serve a mailbox in a temporary directory, send a task to a built-in agent, approve\nthe task, and print the result. The demo needs no configuration and no key, and it\nremoves the directory.",
-		Example: "  mailboxd demo",
+	onPage := false
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Show one task from request to result",
+		Long: `Serve a mailbox in a temporary directory, send a task to a built-in agent, approve
+the task, and print the result. The demo needs no configuration and no key, and it
+removes the directory.
+
+With --web, serve a mailbox full of tasks to your browser until Ctrl-C: agents work,
+fail, ask each other, and wait for you.`,
+		Example: "  mailboxd demo\n  mailboxd demo --web",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			dir, err := os.MkdirTemp("", "mailboxd-demo-")
@@ -41,9 +50,14 @@ func demoCommand() *cobra.Command {
 			}
 			defer os.RemoveAll(dir)
 			signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // so that the directory is removed when the reader of a pipe ends
-			return demo(cmd.Context(), cmd.OutOrStdout(), dir)
+			if onPage {
+				return demoPage(cmd.Context(), cmd.OutOrStdout(), dir)
+			}
+			return runDemo(cmd.Context(), cmd.OutOrStdout(), dir)
 		},
 	}
+	cmd.Flags().BoolVar(&onPage, "web", false, "show a mailbox full of tasks in your browser")
+	return cmd
 }
 
 // demoTask is the request of the demo.
@@ -52,8 +66,8 @@ const demoTask = `{"schema_version": "1.0", "task_id": "demo-1", "requester_id":
 // demoManifest requires an approval.
 const demoManifest = `{"schema_version": "1.0", "agent_id": "demo.counter", "role_types": ["executor"], "available_tools": [], "requires_human_approval": {"default": true}}`
 
-// demo serves a mailbox below dir, and runs one task.
-func demo(ctx context.Context, w io.Writer, dir string) error {
+// runDemo serves a mailbox below dir, and runs one task.
+func runDemo(ctx context.Context, w io.Writer, dir string) error {
 	cfg, err := demoConfig(dir)
 	if err != nil {
 		return err
@@ -70,7 +84,7 @@ func demo(ctx context.Context, w io.Writer, dir string) error {
 	var work errgroup.Group
 	work.Go(func() error {
 		log := zerolog.New(zerolog.ConsoleWriter{Out: w, NoColor: !s.Colour, PartsExclude: []string{"time"}}).Level(zerolog.WarnLevel)
-		return serve(ctx, cfg, &globals{}, serveMode{ephemeral: true}, term.Console{Log: log})
+		return daemon.Serve(ctx, cfg, daemon.Options{Version: version(), Ephemeral: true}, term.Console{Log: log})
 	})
 	work.Go(func() error {
 		defer stop()
@@ -119,10 +133,12 @@ func approveDemo(ctx context.Context, s term.Screen, at reader.Location) error {
 		if exit.CodeOf(err) == exit.NoTask || err == nil && !view.WaitsForApproval(task) {
 			return nil // not yet
 		}
-		held()
+		if err == nil {
+			held()
+		}
 		return err
 	})
-	if err != nil {
+	if err := cmp.Or(err, ctx.Err()); err != nil {
 		return err
 	}
 	step(s, 3, "The manifest of the agent requires an approval, so the task is held.\n     mailboxd ps says:\n")
@@ -174,10 +190,13 @@ func demoConfig(dir string) (config.Config, error) {
 // AgentTaskResult.
 func demoAgentCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:    "demo-agent",
+		Use:    "demo-agent [ROLE]",
 		Hidden: true,
-		Args:   cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Args:   cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return demo.Act(args[0], cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+			}
 			request, err := io.ReadAll(cmd.InOrStdin())
 			if err != nil {
 				return err

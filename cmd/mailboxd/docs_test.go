@@ -82,7 +82,7 @@ type visit struct {
 // ends is ended too.
 func openVisit(t *testing.T, home string) *visit {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute) // the end is a clean-up
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 5*time.Minute) // the end is a clean-up
 	input, keys, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -265,6 +265,7 @@ var variable = []struct {
 	instead string
 }{
 	{regexp.MustCompile(`/home/[a-z]+`), "~"},
+	{regexp.MustCompile(`replaced-\d{8}T\d{6}Z`), "replaced-TIME"},
 	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "ID"},
 	{regexp.MustCompile(`(?m)^(task )?[0-9a-f]{4,8}(  ok|$)`), "${1}SHORT${2}"},
 	{regexp.MustCompile(`(mailboxd/)\S+-[0-9a-f]{8}\b`), "${1}SLUG"},

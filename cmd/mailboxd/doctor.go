@@ -49,8 +49,11 @@ func doctorOptionsOf(g *globals) doctor.Options {
 		err = found.Mistakes.Err()
 	}
 	for _, m := range found.Mistakes.Only(config.Warns) {
-		if m.File == "" { // a variable; the rest is about agents
+		switch {
+		case m.File == "": // a variable
 			o.Warnings = append(o.Warnings, m.Message)
+		case m.Key == "notice.command": // the rest is about agents
+			o.Renamed = append(o.Renamed, m.Key+" "+m.Message)
 		}
 	}
 	if err == nil {
@@ -62,7 +65,8 @@ func doctorOptionsOf(g *globals) doctor.Options {
 	if o.Err = err; err != nil {
 		return o
 	}
-	o.ApproversFile = cfg.ApproversFile
+	o.ApproversFile, o.ApproversGroup = cfg.ApproversFile, cfg.ApproversGroup
+	o.GroupSocket, o.GroupErr = cfg.GroupSocket()
 	for _, a := range cfg.Proofs("").List {
 		o.Approvers = append(o.Approvers, doctor.Approver{Name: a.Name, Proof: a.Min})
 	}

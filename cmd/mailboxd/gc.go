@@ -5,15 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
+	"mailboxd/internal/client"
 	"mailboxd/internal/config"
+	"mailboxd/internal/daemon"
+	"mailboxd/internal/reader"
 	"mailboxd/internal/retention"
 	"mailboxd/internal/term"
-	"mailboxd/mailbox"
 )
 
 func gcCommand(g *globals) *cobra.Command {
@@ -23,8 +24,8 @@ func gcCommand(g *globals) *cobra.Command {
 		Short: "Remove data that is older than its retention",
 		Long: `Remove run directories, worktrees, replaced results, dead letters, requests, events
 and messages that are older than the retention of the configuration, and worktrees
-whose work was applied. Task ids, hashes and result files are kept. The daemon does the same once a day, so gc is for a
-mailbox without a running daemon.`,
+whose work was applied. Task ids, hashes and result files are kept. A daemon that is
+running does it, with its own configuration; it does the same once a day.`,
 		Example: `  mailboxd gc --dry-run
   mailboxd gc`,
 		Args: cobra.NoArgs,
@@ -50,21 +51,18 @@ mailbox without a running daemon.`,
 	return cmd
 }
 
-// collect removes old files and records under the lock of the root.
-func collect(ctx context.Context, cfg config.Config, log zerolog.Logger, dry bool) (gone retention.Collected, err error) {
-	r := &resources{}
-	defer r.close()
-	err = r.openBox(cfg)
-	if locked, ok := errors.AsType[*mailbox.LockedError](err); ok {
-		return gone, fmt.Errorf("%w, which collects by itself once a day", locked)
+// collect has the daemon collect, or does so itself without one.
+func collect(ctx context.Context, cfg config.Config, log zerolog.Logger, dry bool) (retention.Collected, error) {
+	r, served, err := locationOf(cfg).Connect(ctx)
+	if errors.Is(err, client.ErrDown) || errors.Is(err, reader.ErrNoMailbox) {
+		return daemon.Collect(ctx, cfg, log, dry)
 	}
 	if err != nil {
-		return gone, err
+		return retention.Collected{}, withExitCode(err)
 	}
-	if err := r.openState(cfg, log); err != nil {
-		return gone, err
-	}
-	return retention.Collector(r.parts()).Collect(ctx, retention.Policy(cfg.Retention), time.Now(), dry)
+	defer r.Close()
+	gone, err := served.Collect(ctx, client.GCOptions{DryRun: dry})
+	return retention.Collected(gone), withExitCode(err)
 }
 
 func printCollected(w io.Writer, gone retention.Collected, dry bool) error {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/strict"
 	"mailboxd/internal/task"
@@ -78,6 +79,9 @@ func saidByRuns(path string) (said [][]byte) {
 		conversation, _, _ := reader.Conversation(context.Background(), row.Seq)
 		about, _ := reader.About(context.Background(), row.Seq)
 		thread, _ := reader.Thread(context.Background(), conversation.Thread)
+		if raw, _ := reader.Raw(context.Background(), row.Seq); row.Dialect == envelope.Clutch && row.File == "" {
+			said = append(said, raw) // its message may be recorded in the dialect of its recipient
+		}
 		for _, m := range append(about, thread...) {
 			if m.Via == task.ByRun {
 				said = append(said, m.Body)

@@ -13,10 +13,6 @@ import (
 	"mailboxd/mailbox"
 )
 
-// keeperName is the argument that makes this program a keeper: the process that hosts
-// agents and outlives the daemon. No command of the command line has this name.
-const keeperName = "keeper"
-
 // runKeeper runs a keeper. SIGTERM ends its agents, too, since it comes from a user or a
 // shutdown.
 func runKeeper(dir, build string) error {

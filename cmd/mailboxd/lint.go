@@ -23,7 +23,7 @@ func lintCommand(g *globals) *cobra.Command {
 		Use:   "lint FILE...",
 		Short: "Check files of tasks, results, manifests and definitions",
 		Long: `Check files as the daemon would, without sending them. Lint finds the kind of a
-file from its content, unless a flag names it. Findings about CLowl and CAP
+file from its content, unless a flag names it. Findings about CLowl, CAP and Clutch
 messages have the codes of these protocols. Lint accepts no file that AINL's own
 validator refuses, even if the daemon would accept it. The exit code is 1 if there
 are errors.`,

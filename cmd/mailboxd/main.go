@@ -16,8 +16,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mailboxd/internal/breakout"
 	"mailboxd/internal/config"
 	"mailboxd/internal/confine"
+	"mailboxd/internal/daemon"
 	"mailboxd/internal/exit"
 	"mailboxd/internal/gate"
 	"mailboxd/internal/runner"
@@ -29,11 +31,14 @@ func main() {
 }
 
 // steps are processes beside and in a sandbox; no command of the command line has their names.
-var steps = map[string]func([]string) error{runner.GateName: gate.Run, runner.EnterName: gate.Enter, runner.ConfineName: confine.Become}
+var steps = map[string]func([]string) error{
+	runner.GateName: gate.Run, runner.EnterName: gate.Enter, runner.ConfineName: confine.Become,
+	breakout.Name: breakout.Main, breakout.RemountName: breakout.Remount,
+}
 
 // run is the program except for the exit, so that tests can call it.
 func run(args []string) int {
-	if len(args) == 3 && args[0] == keeperName {
+	if len(args) == 3 && args[0] == daemon.KeeperName {
 		return report(os.Stderr, runKeeper(args[1], args[2])) // before other setup, since a keeper lives long and stays small
 	}
 	if len(args) > 0 && steps[args[0]] != nil {
@@ -66,7 +71,8 @@ func report(w io.Writer, err error) int {
 type globals struct {
 	config string
 	root   string
-	quiet  bool // the command itself says which mistakes the configuration has
+	socket string // of approvers, of another user's daemon
+	quiet  bool   // the command itself says which mistakes the configuration has
 }
 
 func (g *globals) load() (config.Config, error) { return config.Load(g.config, g.root) }
@@ -108,14 +114,15 @@ file for each task, with approvals, budgets and a record of everything.`,
 	})
 	cmd.AddCommand(
 		demoCommand(), initCommand(g), serveCommand(g),
-		askCommand(g), sendCommand(g), waitCommand(g), resultCommand(g),
+		askCommand(g), sendCommand(g), againCommand(g), editCommand(g), waitCommand(g), resultCommand(g),
 		psCommand(g), agentsCommand(g), showCommand(g), logsCommand(g), eventsCommand(g), budgetCommand(g), lintCommand(g),
 		configCommand(g), gcCommand(g), doctorCommand(g), serviceCommand(g), mcpCommand(g), completionCommand(), manCommand(), versionCommand(),
 		demoAgentCommand(),
 	)
-	cmd.AddCommand(threadCommand(g), traceCommand(g), replyCommand(g), promptCommand())
+	cmd.AddCommand(threadCommand(g), traceCommand(g), replyCommand(g), promptCommand(), webCommand(g))
 	cmd.AddCommand(approveCommand(g), denyCommand(g), reloadCommand(g))
-	cmd.AddCommand(diffCommand(g), applyCommand(g))
+	cmd.AddCommand(diffCommand(g), applyCommand(g), schemaCommand(g), replayCommand(g), routeCommand(g))
+	cmd.AddCommand(backupCommand(g), restoreCommand(g), moveCommand(g), statsCommand(g))
 	cmd.AddCommand(taskVerbs(g)...)
 	cmd.AddCommand(agentVerbs(g)...)
 	completeArgs(g, cmd)

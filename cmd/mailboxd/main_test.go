@@ -45,6 +45,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, "config"))
 			env.Setenv("AINL_AGENT_ROOT", filepath.Join(env.WorkDir, "box"))
 			env.Defer(func() { holdInboxes(env) })
+			env.Defer(func() { holdReplays(env) })
 			env.Defer(func() { seen.collect(env) })
 			env.Defer(func() { recorded.keep(env) })
 			return os.MkdirAll(filepath.Join(env.WorkDir, "box"), 0o700)

@@ -15,10 +15,10 @@ var commandGroups = []struct {
 	commands []string
 }{
 	{"Start here", []string{"demo", "init", "serve", "service", "doctor"}},
-	{"Tasks", []string{"ask", "send", "wait", "result", "ps", "show", "logs", "diff", "events", "thread", "trace"}},
+	{"Tasks", []string{"ask", "send", "again", "edit", "wait", "result", "ps", "web", "show", "logs", "diff", "events", "thread", "trace", "replay"}},
 	{"Decisions", []string{"approve", "deny", "apply", "hold", "release", "cancel", "retry", "reply"}},
-	{"Agents", []string{"agents", "budget", "pause", "resume", "drain", "mcp", "prompt"}},
-	{"Maintenance", []string{"config", "reload", "lint", "gc", "completion", "man", "version", "help"}},
+	{"Agents", []string{"agents", "route", "budget", "stats", "pause", "resume", "drain", "mcp", "prompt"}},
+	{"Maintenance", []string{"config", "reload", "lint", "schema", "gc", "backup", "restore", "move", "completion", "man", "version", "help"}},
 }
 
 // suggestions are words that people try, by the command that they mean.

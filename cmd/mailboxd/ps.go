@@ -66,6 +66,7 @@ each change; elsewhere it prints a line for each task that changes.`,
 	flags.BoolVar(&f.all, "all", false, "every task, including all finished ones")
 	flags.BoolVar(&f.watch, "watch", false, "run until stopped, and show changes")
 	flags.BoolVar(&f.asJSON, "json", false, "print one JSON object per line")
+	g.addSocket(cmd)
 	cmd.MarkFlagsMutuallyExclusive("held", "state")
 	completeFlag(cmd, "state", completeStates)
 	completeFlag(cmd, "agent", completeAgents(g))

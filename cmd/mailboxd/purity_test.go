@@ -57,6 +57,10 @@ var pure = map[string][]string{
 	"budget": nil,
 	"thread": {"t1"},
 	"trace":  {"t1"},
+	"replay": {"t1"},
+	"again":  {"t1"},
+	"stats":  nil,
+	"backup": {"COPY"},
 	"reply":  {"t1", "well?"},
 
 	"service status": nil,
@@ -65,7 +69,7 @@ var pure = map[string][]string{
 }
 
 // steering verbs print JSON too; scripts with a daemon show it.
-var steering = []string{"cancel", "hold", "release", "retry", "pause", "resume", "drain", "approve", "deny", "agents test", "reload", "config diff", "apply"}
+var steering = []string{"cancel", "hold", "release", "retry", "pause", "resume", "drain", "approve", "deny", "agents test", "reload", "config diff", "apply", "edit", "restore", "route test", "route explain", "route replay"}
 
 func TestAskedForJSONEveryVerbPrintsNothingElse(t *testing.T) {
 	dir := t.TempDir()
@@ -96,8 +100,8 @@ func TestAskedForJSONEveryVerbPrintsNothingElse(t *testing.T) {
 			return
 		}
 		args = slices.Clone(args)
-		if i := slices.Index(args, "FILE"); i >= 0 {
-			args[i] = file
+		for i, arg := range args {
+			args[i] = strings.NewReplacer("FILE", file, "COPY", filepath.Join(dir, "copy")).Replace(arg)
 		}
 		out, _ := output(append(append(strings.Fields(name), "--json"), args...)...)
 		for line := range strings.SplitSeq(strings.TrimSuffix(out, "\n"), "\n") {

@@ -3,15 +3,12 @@ package main
 import (
 	"context"
 	"io"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"mailboxd/internal/client"
-	"mailboxd/internal/config"
 	"mailboxd/internal/exit"
 	"mailboxd/internal/reader"
-	"mailboxd/internal/service"
 	"mailboxd/internal/term"
 	"mailboxd/internal/view"
 )
@@ -64,19 +61,4 @@ func comparing(
 	})
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
-}
-
-// newReloader returns what reloads the configuration of a daemon; changed is called after.
-func newReloader(g *globals, reg *registry, super service.Supervisor, changed func()) *config.Reloader {
-	return &config.Reloader{
-		Path: g.config, Root: g.root, InForce: reg.loaded, ReadAt: time.Now(), Replace: reg.replace, Reloading: super.Reloading,
-		Done: func(d client.ConfigDiff) {
-			if len(d.Mistakes) > 0 {
-				super.Log.Error().Strs("reasons", d.Mistakes).Msg("configuration not reloaded; the old one stays in force")
-				return
-			}
-			super.Log.Info().Strs("agents", reg.current.Load().ids()).Strs("changes", view.ConfigChanges(d.Changes)).Msg("configuration reloaded")
-			changed()
-		},
-	}
 }

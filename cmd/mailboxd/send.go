@@ -38,11 +38,11 @@ func sendCommand(g *globals) *cobra.Command {
 		Short: "Send a task",
 		Long: `Append a task line to the mailbox. The daemon checks the task when it reads the
 line, now or at its next start. Describe the task with flags, or give whole lines
-with -f: task envelopes, or messages of CLowl and CAP.`,
+with -f: task envelopes, or messages of CLowl, CAP and Clutch.`,
 		Example: `  mailboxd send --agent openclaw.monitor --type execute_monitor \
       --payload '{"sla_hours": 24}' --wait
   mailboxd send --agent reviewer --type review --payload-file pr.json \
-      --approval pre --deadline 2h --usd-cents 50
+      --approval pre --deadline 2h --usd-cents 50 --priority 2
   mailboxd send -f request.json
   some-program | mailboxd send -f - --wait --json`,
 		Args: cobra.NoArgs,
@@ -67,6 +67,8 @@ with -f: task envelopes, or messages of CLowl and CAP.`,
 		cmd.MarkFlagsMutuallyExclusive("file", part)
 	}
 	completeFlag(cmd, "agent", completeAgents(g))
+	completeFlag(cmd, "after", completeTasks(g, true))
+	completeFlag(cmd, "if-failed", cobra.FixedCompletions([]string{envelope.RejectIfFailed, envelope.RunIfFailed}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 

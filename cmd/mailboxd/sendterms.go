@@ -19,13 +19,15 @@ type termFlags struct {
 	changeWindow       string
 	environment        string
 	labels             []string
+	after, ifFailed    string
+	priority           int
 
 	workdir  string // not a flag of send
 	worktree bool
 }
 
 // termFlagNames are the names of the flags of termFlags.
-var termFlagNames = []string{"approval", "approver", "deadline", "tokens", "usd-cents", "tools", "sensitivity", "change-window", "environment", "label"}
+var termFlagNames = []string{"approval", "approver", "deadline", "tokens", "usd-cents", "tools", "sensitivity", "change-window", "environment", "label", "after", "if-failed", "priority"}
 
 func (f *termFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
@@ -38,6 +40,9 @@ func (f *termFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.sensitivity, "sensitivity", "", "sensitivity: public, internal, confidential or restricted")
 	flags.StringVar(&f.changeWindow, "change-window", "", "policy_context.change_window: when the task may start, as START/END")
 	flags.StringVar(&f.environment, "environment", "", "policy_context.environment: where the task takes effect")
+	flags.StringVar(&f.after, "after", "", "`ID` of a task that has to end ok before this one starts")
+	flags.StringVar(&f.ifFailed, "if-failed", "", "with --after: reject (the default) or run this one if that one fails")
+	flags.IntVar(&f.priority, "priority", 0, "from -9 to 9: the highest starts first; limits.priority is the limit")
 	flags.StringArrayVar(&f.labels, "label", nil, "label of the task, as `KEY=VALUE`; may be repeated")
 }
 
@@ -69,12 +74,20 @@ func (f *termFlags) members(cmd *cobra.Command, now time.Time) (map[string]any, 
 		all["policy_context"] = context
 	}
 	metadata := map[string]any{}
+	put(metadata, "priority", envelope.PriorityKey, f.priority)
 	labels, err := parseLabels(f.labels)
 	if len(labels) > 0 {
 		metadata[envelope.LabelsKey] = labels
 	}
 	if f.workdir != "" {
 		metadata[envelope.WorkdirKey] = f.workdir
+	}
+	if f.after != "" {
+		after := map[string]any{"task_id": f.after}
+		put(after, "if-failed", "if_failed", f.ifFailed)
+		metadata[envelope.AfterKey] = after
+	} else if given("if-failed") {
+		return nil, exit.With(exit.Usage, "--if-failed needs --after")
 	}
 	if f.worktree {
 		metadata[envelope.WorktreeKey] = true

@@ -26,6 +26,7 @@ pending approval, the events in order, the runs, the files and the result.`,
 			})
 		}),
 	}
+	g.addSocket(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object for each task")
 	return cmd
 }

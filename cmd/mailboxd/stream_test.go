@@ -62,10 +62,13 @@ var unstable = []struct {
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`), "TIME"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d`), "DAY"},
 	{regexp.MustCompile(`"run_id":"[^"]+"`), `"run_id":"ID"`},
-	{regexp.MustCompile(`"took_ms":\d+`), `"took_ms":0`},
+	{regexp.MustCompile(`"(took|wall)_ms":\d+`), `"${1}_ms":0`},
+	{regexp.MustCompile(`"msg_[0-9a-f]{8}-[0-9a-f-]+"`), `"msg_ID"`},
+	{regexp.MustCompile(`state/mailboxd/[^/"]+/`), `state/mailboxd/BOX/`},
 	{regexp.MustCompile(`"uid":\d+`), `"uid":0`},
 	{regexp.MustCompile(`process \d+`), "process 0"},
-	{regexp.MustCompile(`"digest":"[0-9a-f]+"`), `"digest":"SUM"`},      // covers the path of the test program
+	{regexp.MustCompile(`"digest":"[0-9a-f]+"`), `"digest":"SUM"`}, // covers the path of the test program
+	{regexp.MustCompile(`"rules_digest":"[0-9a-f]+"`), `"rules_digest":"SUM"`},
 	{regexp.MustCompile(`(\.review",.*"hash":)"[0-9a-f]+"`), `$1"SUM"`}, // covers times
 	{regexp.MustCompile(`"message":\d+`), `"message":0`},                // counts notifications, which may be sent together
 }

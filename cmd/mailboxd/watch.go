@@ -87,13 +87,13 @@ func (t *ticker) show(ctx context.Context, d *reader.Reader, s term.Screen) erro
 	if err != nil {
 		return err
 	}
-	t.seen = seen // forget tasks that are not listed any more
 	if t.flags.asJSON {
-		return printEach(s, changed)
+		err = printEach(s, changed)
+	} else {
+		err = d.Feed(ctx, changed, now, s)
 	}
-	around, err := d.WaitContext(ctx, changed, now)
-	if err != nil || len(changed) == 0 {
-		return err
+	if err == nil { // otherwise the next look prints the changes
+		t.seen = seen // without tasks that are not listed any more
 	}
-	return around.Feed(changed, s)
+	return err
 }

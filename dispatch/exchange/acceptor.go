@@ -51,6 +51,10 @@ func (ac *Acceptor) Accept(tx *store.Transaction, known *KnownIDs, c *Submission
 			}
 			return tx.Log(store.Event(last, task.KindTaskDuplicate, map[string]any{"file": c.Line.File, "offset": c.Line.Offset}))
 		}
+		if other, err := isOthers(tx, c, last); err != nil || other {
+			c.Disposition = Conflict
+			return cmp.Or(err, tx.Log(conflictEvent(c, last)))
+		}
 		executed, err := tx.Executed(c.Task.ID)
 		if err != nil {
 			return err
@@ -190,6 +194,11 @@ func startConversation(tx *store.Transaction, c *Submission) error {
 	if c.Message == nil || c.Message.Dialect == "" && c.tie == "" {
 		return nil
 	}
+	if c.Row.Parent == 0 {
+		if err := tx.SetRun(c.Row.ID, conversation.RunOf(*c.Message)); err != nil {
+			return err
+		}
+	}
 	return tx.StartConversation(task.Conversation{
 		Task: c.Row.Seq, Message: c.Message.ID, Thread: c.Message.Thread, Trace: c.Message.Trace, Tie: c.tie,
 		Open: conversation.Notified(c.tie),
@@ -259,6 +268,9 @@ func (ac *Acceptor) findParent(tx *store.Transaction, c *Submission) error {
 	if c.Verdict.Findings.Kind() == envelope.Unauthorized {
 		return nil // the requester is not authenticated
 	}
+	if c.author != nil {
+		c.knownParent, c.parent = c.author, c.author
+	}
 	ac.checkDelegation(c)
 	if c.knownParent != nil {
 		return ac.limitChild(tx, c)
@@ -285,7 +297,7 @@ func (ac *Acceptor) findParent(tx *store.Transaction, c *Submission) error {
 // (CAP-19).
 func (ac *Acceptor) checkDelegation(c *Submission) {
 	byDaemon := c.tie == envelope.Oversee || c.tie == envelope.Transfer && c.knownParent.Agent != c.Task.Requester // the daemon reassigns after a failure
-	if !c.Verdict.Admit || byDaemon || c.Task.Agent == envelope.Ourselves || !ac.Agents.Known(c.Task.Requester) {
+	if !c.Verdict.Admit || byDaemon || c.Task.Agent == envelope.Ourselves || c.Task.Agent == envelope.Everybody || !ac.Agents.Known(c.Task.Requester) {
 		return
 	}
 	why := ac.Agents.Protocol.MayDelegate(c.Task.Requester, c.Task.Agent)

@@ -43,7 +43,11 @@ func (pr *PlacedResults) adoptAnswer(ctx context.Context, row task.Task, r envel
 	if text := objections(r, judged.Result, judgeErr); text != "" {
 		data["warnings"] = text
 	}
-	if needsApproval(run.Terms, o) || pr.Agents.Protocol.Overseer(row.Agent) != "" {
+	overseer, err := pr.Reader.OverseerOf(ctx, row)
+	if err != nil {
+		return err
+	}
+	if needsApproval(run.Terms, o) || overseer != "" {
 		data["note"] = "it has to be approved before it is shown"
 	}
 	fault.Point("inbox-answered")

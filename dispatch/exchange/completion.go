@@ -99,7 +99,9 @@ func (t *completion) publishesResult() bool {
 // delegates.
 func (cp *Completer) Prepare(ctx context.Context, row task.Task, terms task.Terms, o task.Outcome) (t *completion, err error) {
 	t = &completion{Row: row, terms: terms, outcome: o, takenIDs: map[envelope.ID]bool{}, at: time.Now()}
-	t.overseer = cp.Agents.Protocol.Overseer(row.Agent)
+	if t.overseer, err = cp.Reader.OverseerOf(ctx, row); err != nil {
+		return nil, err
+	}
 	if t.overseer != "" {
 		t.outcome.Result = conversation.Unapproved(o.Result)
 	}
@@ -113,16 +115,16 @@ func (cp *Completer) Prepare(ctx context.Context, row task.Task, terms task.Term
 			return nil, err
 		}
 	}
-	submitted, err := cp.prepareMessages(ctx, t)
-	if err == nil && t.needsOversight() {
-		t.review, err = cp.Overseer.oversight(ctx, t, submitted)
+	if len(t.outcome.Messages) == 0 && !t.needsOversight() {
+		return t, nil
 	}
-	return t, err
+	return t, cp.prepareMessages(ctx, t)
 }
 
-// prepareMessages completes and judges the messages of the agent. It returns the message to its
-// own overseer, which is the agent's answer.
-func (cp *Completer) prepareMessages(ctx context.Context, t *completion) (submitted envelope.Message, err error) {
+// prepareMessages completes and judges the messages of the agent. The message to its own overseer
+// is the agent's answer, which that one reviews.
+func (cp *Completer) prepareMessages(ctx context.Context, t *completion) (err error) {
+	var submitted envelope.Message
 	for _, m := range t.outcome.Messages {
 		m = conversation.Complete(m, t.Row, t.conversation, dialect.NewID(), t.at)
 		switch {
@@ -137,15 +139,18 @@ func (cp *Completer) prepareMessages(ctx context.Context, t *completion) (submit
 		for _, one := range conversation.Split(m) {
 			s := outboundMessage{message: one}
 			if s.submission, s.message, err = cp.Delegator.delegation(ctx, t.Row, s.message, t.takenIDs); err != nil {
-				return submitted, err
+				return err
 			}
 			if s.stale, err = cp.Delegator.delegatedBefore(ctx, t.Row, s.submission.Task.ID); err != nil {
-				return submitted, err
+				return err
 			}
 			t.outbound = append(t.outbound, s)
 		}
 	}
-	return submitted, nil
+	if t.needsOversight() {
+		t.review, err = cp.Overseer.oversight(ctx, t, submitted)
+	}
+	return err
 }
 
 // Apply writes a completion. Its transaction may run again.
@@ -265,6 +270,9 @@ func endKind(o task.Outcome) task.Kind {
 // EndData returns the data of the event that ends a run.
 func EndData(o task.Outcome) map[string]any {
 	data := map[string]any{"status": o.Result.Status, "exit_code": o.Exit.Code, "took_ms": o.Exit.Wall.Milliseconds()}
+	if level := o.Result.Output.Enforcement[envelope.ControlFilesystem]; level != "" {
+		data["sandbox"] = string(level)
+	}
 	if o.Result.Error != (envelope.Error{}) {
 		data["error"] = o.Result.Error.Kind
 		data["message"] = o.Result.Error.Message

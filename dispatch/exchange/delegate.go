@@ -23,7 +23,11 @@ func (g *Delegator) delegation(ctx context.Context, row task.Task, m envelope.Me
 		return nil, m, err
 	}
 	c := &Submission{Task: m.Request, Message: &m, lineage: lineage{tie: m.Tie, knownParent: &row}, Now: time.Now()}
-	c.Judged, _ = g.judgeInContext(c, conversation.Combines(m), findings)
+	several := conversation.Combines(m)
+	if m.Dialect == envelope.AINL && c.Task.Agent == envelope.Everybody || c.Task.Clutch.Routed() {
+		c.Task.Agent, c.Task.Routed, several = envelope.Everybody, true, false
+	}
+	c.Judged, _ = g.judgeInContext(c, several, findings)
 	c.Verdict = c.Judged
 	if !c.Verdict.Admit {
 		c.Refuse()
@@ -43,7 +47,7 @@ func (g *Delegator) request(ctx context.Context, row task.Task, m envelope.Messa
 	}
 	taken[free] = true
 	if free != m.Task {
-		m.Task, m.Raw = free, nil
+		m = conversation.Renamed(m, free, "")
 		if m.Dialect == envelope.CLowl {
 			m.ID = string(free)
 		}
@@ -176,6 +180,18 @@ func (g *Delegator) emitAll(tx *store.Transaction, t *completion) error {
 		case !named:
 			about = t.Row
 		}
+		if s.message.Clutch != nil && conversation.OnlyRecorded(s.message.Act) {
+			if _, err := tx.Record(outbox.RecordOf(s.message, task.ByRun, t.Row.Seq, t.at)); err != nil {
+				return err
+			}
+			continue
+		}
+		if s.message.Act == envelope.Calls {
+			if err := g.refuseTool(tx, t, s.message); err != nil {
+				return err
+			}
+			continue
+		}
 		if conversation.Cancels(s.message, about) {
 			if err := g.emitCancel(tx, t, about, s.message); err != nil {
 				return err
@@ -187,6 +203,23 @@ func (g *Delegator) emitAll(tx *store.Transaction, t *completion) error {
 		}
 	}
 	return nil
+}
+
+// refuseTool records a tool call, and replies that no tool is available (CLUTCH-33, CLUTCH-89).
+// An agent that waits for the reply runs again.
+func (g *Delegator) refuseTool(tx *store.Transaction, t *completion, m envelope.Message) error {
+	if _, err := tx.Record(outbox.RecordOf(m, task.ByRun, t.Row.Seq, t.at)); err != nil {
+		return err
+	}
+	if err := g.Messenger.Emit(tx, m.Dialect, conversation.RefuseTool(m, t.Row, t.at), t.Row.Seq, g.Messenger.InboxOf(t.Row.Agent)); err != nil {
+		return err
+	}
+	if !conversation.AwaitsReply(t.Next) {
+		return nil
+	}
+	next, _, err := g.Messenger.Wake(tx, t.Next, map[string]any{"from": envelope.Ourselves})
+	t.Next = next
+	return err
 }
 
 // emitCancel cancels a task that the agent has requested, or a descendant of such a task

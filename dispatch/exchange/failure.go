@@ -13,12 +13,15 @@ import (
 )
 
 // OnFailure returns the operator's action for a failed run (CAP-32); nothing when the run did
-// not fail.
-func (cp *Completer) OnFailure(row task.Task, o task.Outcome) store.FailureAction {
-	if o.Result.Status != envelope.Failed || o.Hold != "" {
-		return store.FailureAction{}
+// not fail, or when routing cannot choose another agent for its request.
+func (cp *Completer) OnFailure(row task.Task, o task.Outcome) (action store.FailureAction) {
+	if o.Result.Status == envelope.Failed && o.Hold == "" {
+		action = cp.Agents.Protocol.OnFailure(row.Agent, o.Result.Error.Kind)
 	}
-	return cp.Agents.Protocol.OnFailure(row.Agent, o.Result.Error.Kind)
+	if action.Reassign == store.Route && row.Dialect != envelope.AINL && row.Dialect != envelope.Clutch {
+		return store.FailureAction{} // in CLowl and CAP, Everybody means all agents
+	}
+	return action
 }
 
 // HandleFailure makes an outcome durable that is not retried. If the operator wants it, another
@@ -58,21 +61,40 @@ func (cp *Completer) reassign(ctx context.Context, row task.Task, terms task.Ter
 	if findings.Refused() {
 		return t, nil
 	}
-	if m.Task, err = cp.Delegator.freeID(ctx, row.ID, "", t.takenIDs); err != nil {
+	id, err := cp.Delegator.freeID(ctx, row.ID, "", t.takenIDs)
+	if err != nil {
 		return t, err
 	}
-	m.Raw, m.To, m.Time, m.Tie = nil, []string{to}, time.Now(), envelope.Transfer
+	m = conversation.Renamed(m, id, row.ID)
+	m.To, m.Time, m.Tie = []string{to}, time.Now(), envelope.Transfer
 	m.Thread, m.Trace = t.conversation.Thread, t.conversation.Trace
 	if m.Dialect == envelope.CLowl {
 		m.ID, m.Cause = string(m.Task), t.conversation.Message
 	} else {
 		m.ID = ""
 	}
+	if to == store.Route {
+		m = leaveChoice(m)
+	}
 	c, m, err := cp.Delegator.delegation(ctx, row, m, t.takenIDs)
 	if err != nil {
 		return t, err
 	}
 	return t.awaitRepair(task.Children, outboundMessage{message: m, submission: c}), nil
+}
+
+// leaveChoice makes a request one whose agent routing chooses. The agents that failed at the task
+// are excluded then.
+func leaveChoice(m envelope.Message) envelope.Message {
+	if m.Clutch == nil {
+		m.To = []string{envelope.Everybody}
+		return m
+	}
+	own := *m.Clutch
+	own.Recipients, own.IdempotencyKey = nil, ""
+	m.To, m.Clutch = nil, &own
+	m.Request.Agent, m.Request.Clutch = "", &own
+	return m
 }
 
 // escalate asks a participant about a failed task. The reply runs the task again.

@@ -29,6 +29,9 @@ func (cp *Completer) TaskEnded(ctx context.Context, row task.Task) {
 	if row.Parent != 0 {
 		cp.TryJoin(ctx, row.Parent)
 	}
+	if row.Dialect == envelope.Clutch {
+		cp.endFollowers(ctx, row)
+	}
 }
 
 // TryJoin resumes a task that waits for the end of other tasks, if they have ended.
@@ -38,6 +41,8 @@ func (cp *Completer) TryJoin(ctx context.Context, seq int64) {
 	case err != nil:
 	case conversation.Suspended(row):
 		_, err = cp.join(ctx, row)
+	case conversation.Follows(row):
+		_, err = cp.follow(ctx, row)
 	case row.State == task.Review:
 		err = cp.Overseer.ReevaluateReview(ctx, row)
 	}

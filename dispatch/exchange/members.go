@@ -70,6 +70,10 @@ func (ac *Acceptor) memberRequest(tx *store.Transaction, c *Submission, name str
 	m := *c.Message
 	m.Raw, m.Hash, m.Secret = nil, "", ""
 	m.ID, m.Cause, m.To, m.Time = dialect.NewID(), c.Message.ID, []string{name}, c.Now
+	if m.Clutch != nil {
+		m = conversation.Renamed(m, envelope.ID(dialect.NewID()), c.Row.ID)
+		m.ID = dialect.NewMessageID(m.Dialect)
+	}
 	codec, _ := dialect.Of(m.Dialect)
 	line, _ := codec.Encode(m)
 	decoded, findings := codec.Decode(line, ac.Opts.Reading)

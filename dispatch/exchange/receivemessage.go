@@ -175,6 +175,9 @@ func (rc *Receiver) receiveAnnouncement(tx *store.Transaction, c *Submission) er
 	if err := tx.Announce(task.Announcement{Name: m.From, Supports: m.Supports, Since: c.Now}); err != nil {
 		return err
 	}
+	if m.Clutch != nil {
+		return nil // the registry is asked for, not sent
+	}
 	for _, answer := range conversation.Capabilities(rc.Agents.Protocol.Agents(), rc.Agents.Protocol.Supports) {
 		answer.Dialect = m.Dialect
 		if err := rc.reply(tx, c, answer); err != nil {
@@ -195,6 +198,9 @@ func (rc *Receiver) receiveCancel(tx *store.Transaction, c *Submission, found bo
 		return err
 	case found && !may:
 		return rc.deny(tx, c, envelope.Finding{Kind: envelope.Unauthorized, Field: fieldsOf[m.Dialect].from, Message: "did not ask for what it wants to cancel"})
+	}
+	if other, err := rc.denyOthers(tx, c, c.Row, found); other || err != nil {
+		return err
 	}
 	conv, _, err := tx.Conversation(c.Row.Seq)
 	if err != nil {

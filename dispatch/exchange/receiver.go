@@ -44,7 +44,7 @@ func (rc *Receiver) Receive(tx *store.Transaction, c *Submission) error {
 	if own, err := rc.isOwnLine(tx, c); own || err != nil {
 		return err
 	}
-	if why := rc.checkSender(m); why.Message != "" {
+	if why := rc.checkSender(m, c.author != nil); why.Message != "" {
 		return rc.deny(tx, c, why)
 	}
 	if c.Task.ID != "" {
@@ -66,6 +66,9 @@ func (rc *Receiver) effect(tx *store.Transaction, c *Submission) error {
 		return err
 	}
 	c.Row = row
+	if m := c.Inbound.Message; !c.Line.Replayed && rc.Agents.Known(m.From) {
+		rc.Pauses.Presence.Note(&m, c.Now)
+	}
 	switch c.Inbound.Message.Act {
 	case envelope.Cancels:
 		return rc.receiveCancel(tx, c, found)
@@ -77,6 +80,9 @@ func (rc *Receiver) effect(tx *store.Transaction, c *Submission) error {
 		return rc.receiveEnd(tx, c, found)
 	case envelope.Accepts, envelope.Reports, envelope.Waits, envelope.Stops:
 		return rc.receiveProgress(tx, c, found)
+	}
+	if c.Inbound.Message.Clutch != nil {
+		return rc.clutch().receiveOther(tx, c, found)
 	}
 	return rc.receiveInfo(tx, c)
 }
@@ -91,9 +97,13 @@ func (rc *Receiver) isOwnLine(tx *store.Transaction, c *Submission) (bool, error
 }
 
 // checkSender returns a finding when a message fails the authentication of its sender
-// (CLOWL-18).
-func (rc *Receiver) checkSender(m envelope.Message) envelope.Finding {
-	why := conversation.Distrust(m, rc.Agents.Protocol.Secret(m.From))
+// (CLOWL-18). The task file of a run proves its sender, so that no secret is needed.
+func (rc *Receiver) checkSender(m envelope.Message, proven bool) envelope.Finding {
+	secret := ""
+	if !proven {
+		secret = rc.Agents.Protocol.Secret(m.From)
+	}
+	why := conversation.Distrust(m, secret)
 	return envelope.Finding{Kind: envelope.Unauthorized, Field: fieldsOf[m.Dialect].from, Message: why}
 }
 
@@ -102,6 +112,9 @@ func (rc *Receiver) checkSender(m envelope.Message) envelope.Finding {
 // duplicate only when its line is read again.
 func (rc *Receiver) receivedBefore(tx *store.Transaction, c *Submission) (bool, error) {
 	m := c.Inbound.Message
+	if m.Clutch != nil {
+		return rc.clutch().receivedBefore(tx, c)
+	}
 	if m.Dialect != envelope.CLowl {
 		if !c.Line.Replayed {
 			return false, nil
@@ -152,13 +165,14 @@ func (rc *Receiver) refuseRequest(tx *store.Transaction, c *Submission, why enve
 // replyError notifies the sender of what is wrong with a message, unless it did so when the
 // line was read before.
 func (rc *Receiver) replyError(tx *store.Transaction, c *Submission, why envelope.Failure) error {
+	m := conversation.ErrorReply(c.Inbound.Message, why)
 	if to := c.Inbound.Message; c.Line.Replayed {
-		replies, err := tx.Replies(cmp.Or(to.ID, to.Cause), envelope.Fails, envelope.Ourselves, time.Time{})
+		replies, err := tx.Replies(cmp.Or(to.ID, to.Cause), m.Act, envelope.Ourselves, time.Time{})
 		if err != nil || len(replies) > 0 {
 			return err
 		}
 	}
-	return rc.reply(tx, c, envelope.Message{Act: envelope.Fails, Type: "error", Text: why.Message, Failure: why})
+	return rc.reply(tx, c, m)
 }
 
 // reply sends a message to the sender of another one, in the sender's dialect. Some senders

@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -10,6 +11,7 @@ import (
 	"mailboxd/envelope/dialect"
 	"mailboxd/internal/conversation"
 	"mailboxd/internal/core"
+	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
 
@@ -19,7 +21,11 @@ import (
 func (rc *Receiver) judgeRequest(c *Submission, findings envelope.Findings) task.Verdict {
 	to := conversation.Recipients(*c.Message)
 	several := len(to) > 1 || slices.Contains(to, envelope.Everybody)
-	if len(to) == 1 {
+	switch {
+	case c.Task.Clutch.Routed():
+		c.Task.Agent, c.Task.Routed = envelope.Everybody, true
+		several = false
+	case len(to) == 1:
 		c.Task.Agent = to[0]
 	}
 	v, degraded := rc.Delegator.judgeInContext(c, several, findings)
@@ -34,13 +40,11 @@ func (rc *Receiver) receiveRequest(tx *store.Transaction, c *Submission) error {
 	if err != nil {
 		return err
 	}
-	if found && !rc.authenticatedNow(c, last) {
-		return rc.receiveAgain(tx, c, last)
+	if other, err := rc.denyOthers(tx, c, last, found); other || err != nil {
+		return err
 	}
-	if !found {
-		if known, err := rc.receivedBefore(tx, c); known || err != nil {
-			return err
-		}
+	if done, err := rc.receiveKnown(tx, c, last, found); done || err != nil {
+		return err
 	}
 	if c.Inbound.answer != nil {
 		return rc.receiveAnswer(tx, c)
@@ -52,11 +56,23 @@ func (rc *Receiver) receiveRequest(tx *store.Transaction, c *Submission) error {
 			return rc.deny(tx, c, why)
 		}
 	}
+	leader, why, err := rc.clutch().checkCommand(tx, c)
+	switch {
+	case err != nil:
+		return err
+	case why.Message != "":
+		return rc.deny(tx, c, why)
+	case leader != "":
+		c.Verdict = conversation.SameCommand(c.Task, c.Verdict.Findings)
+	}
 	names, err := rc.Acceptor.requestedAgents(tx, c)
 	if err != nil {
 		return err
 	}
 	if err := rc.addRequest(tx, c, last, found); err != nil {
+		return err
+	}
+	if err := rc.clutch().keepCommand(tx, c, leader); err != nil {
 		return err
 	}
 	if stopped, err := rc.cancelledBefore(tx, c); stopped || err != nil {
@@ -66,6 +82,24 @@ func (rc *Receiver) receiveRequest(tx *store.Transaction, c *Submission) error {
 		return rc.Acceptor.requestEach(tx, c, names)
 	}
 	return nil
+}
+
+// receiveKnown takes a request that was received before, or whose task is there already. It
+// reports whether the request is dealt with.
+func (rc *Receiver) receiveKnown(tx *store.Transaction, c *Submission, last task.Task, found bool) (bool, error) {
+	if c.Message.Dialect == envelope.Clutch {
+		if known, err := rc.receivedBefore(tx, c); known || err != nil || !found {
+			return known, err
+		}
+		return rc.clutch().receiveAttempt(tx, c, last)
+	}
+	if found {
+		if rc.authenticatedNow(c, last) {
+			return false, nil
+		}
+		return true, rc.receiveAgain(tx, c, last)
+	}
+	return rc.receivedBefore(tx, c)
 }
 
 // authenticatedNow reports whether a request was refused for its sender before and has the
@@ -117,6 +151,9 @@ func (rc *Receiver) isDelivered(tx *store.Transaction, c *Submission, last task.
 		return false, nil
 	}
 	raw, err := tx.Raw(last.Seq)
+	if errors.Is(err, ledger.ErrUnknown) {
+		return false, nil // too old to be kept
+	}
 	if err != nil {
 		return false, err
 	}
@@ -150,7 +187,13 @@ func (rc *Receiver) cancelledBefore(tx *store.Transaction, c *Submission) (bool,
 // the sender delegates without such a task (CLOWL-30).
 func (rc *Receiver) findParent(tx *store.Transaction, c *Submission) (why envelope.Finding, err error) {
 	m := *c.Message
+	if m.Clutch != nil {
+		return rc.clutch().findParent(tx, c)
+	}
 	parent, found, err := rc.Reader.ResolveWork(tx, m)
+	if c.author != nil {
+		parent, found = *c.author, true
+	}
 	switch {
 	case err != nil:
 		return envelope.Finding{}, err

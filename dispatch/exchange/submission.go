@@ -30,6 +30,8 @@ type lineage struct {
 	tie         envelope.Tie
 	knownParent *task.Task // the parent, when it is certain; nil: to be found
 	parent      *task.Task // the task whose run requests; nil: none
+	inRunFile   bool       // the line is in the task file of a run
+	author      *task.Task // the task of that run; nil: unknown to the ledger
 }
 
 // An acceptance is what the ledger made of a submission.
@@ -136,4 +138,6 @@ type inboundAnswer struct {
 var fieldsOf = map[envelope.Dialect]struct{ from, to, about string }{
 	envelope.CLowl: {"from", "to", "pid"},
 	envelope.CAP:   {"sender_id", "recipient_id", "task_id"},
+
+	envelope.Clutch: {"from.agent_id", "to", "task_id"},
 }

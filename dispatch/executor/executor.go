@@ -56,7 +56,7 @@ func (x *Executor) attempt(take, ctx context.Context, it schedule.Item) {
 	}
 	run.Began.Store(true)
 	run.Callback.Store(&job.Task.Callback)
-	x.Publisher.GuardRun(run, row, job.Terms)
+	x.Publisher.GuardRun(run, row, job)
 	if !row.Latest {
 		run.MayHaveSuccessor.Store(true) // a later revision was accepted during an earlier run
 	}

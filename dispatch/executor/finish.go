@@ -20,6 +20,9 @@ func (x *Executor) finish(ctx context.Context, row task.Task, terms task.Terms, 
 		return
 	}
 	x.Info(row).Int("exit_code", o.Exit.Code).Int64("took_ms", o.Exit.Wall.Milliseconds()).Str("status", string(o.Result.Status)).Msg("agent exited")
+	if len(o.RefusedHosts) > 0 { // asked here: its row escapes
+		x.logRefusedHosts(ctx, row, o.RefusedHosts)
+	}
 	if o.Hold != task.ProviderLimit && o.Result.Status != envelope.Failed && x.Pauses.Limits.Worked(row.Agent, o.Exit.Started) {
 		x.WakeLimited(row.Agent)
 	}
@@ -32,6 +35,21 @@ func (x *Executor) finish(ctx context.Context, row task.Task, terms task.Terms, 
 		x.Completer.Complete(ctx, row, terms, o)
 	case !o.Retry && !x.Completer.OnFailure(row, o).Retry, !x.retry(ctx, row, terms.Deadline, o):
 		x.Completer.HandleFailure(ctx, row, terms, o)
+	}
+}
+
+// maxHosts limits the hosts in an event.
+const maxHosts = 20
+
+// logRefusedHosts records which hosts the sandbox of a run refused. After a crash, the end of the
+// run is read again, and the event may come twice.
+func (x *Executor) logRefusedHosts(ctx context.Context, row task.Task, hosts []task.RefusedHost) {
+	data := map[string]any{"attempt": row.Attempt, "count": len(hosts), "hosts": hosts[:min(len(hosts), maxHosts)]}
+	err := x.Writer.Update(context.WithoutCancel(ctx), func(tx *store.Transaction) error {
+		return tx.Log(store.Event(row, task.KindSandboxRefused, data))
+	})
+	if err != nil {
+		x.Log(row).Warn().Err(err).Msg("refused hosts of a sandbox not recorded")
 	}
 }
 

@@ -60,7 +60,7 @@ func (p *Preparer) IntendIn(tx *store.Transaction, row task.Task, began bool, j 
 	if j.Dir != "" {
 		run.Boot = runner.Evidence(j.Dir)
 	}
-	c.Task, c.Attempt, c.Request, c.Run = row.Seq, row.Attempt, j.Task, run
+	c.Task, c.Attempt, c.Agent, c.Request, c.Run = row.Seq, row.Attempt, row.Agent, j.Task, run
 	if c.Spending, err = p.spending(tx, row, run); err != nil {
 		return nil, err
 	}

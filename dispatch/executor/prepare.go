@@ -67,7 +67,7 @@ func (p *Preparer) prepare(ctx context.Context, it schedule.Item, run *store.Run
 // Job without a RunID when there is none.
 func (p *Preparer) Admit(ctx context.Context, it schedule.Item) (task.Task, task.Job, error) {
 	row, t, findings, err := p.loadQueued(ctx, it)
-	if err != nil || row.State != task.Queued {
+	if err != nil || !isOf(it, row) {
 		return row, task.Job{}, err
 	}
 	verdict := p.Reader.Judge(t, findings, time.Now())
@@ -93,6 +93,12 @@ func (p *Preparer) Admit(ctx context.Context, it schedule.Item) (task.Task, task
 	}
 	job.Conversation, err = p.History.Messages(ctx, row)
 	return row, job, err
+}
+
+// isOf reports whether an item is the one of a queued task. A task that was taken back from its
+// chosen agent leaves an item there; it starts in a slot of its new agent.
+func isOf(it schedule.Item, row task.Task) bool {
+	return row.State == task.Queued && (it.Agent == "" || it.Agent == row.Agent)
 }
 
 // A Start is a task that begins in the transaction that accepts it. This saves one commit, half
@@ -132,7 +138,7 @@ func (p *Preparer) holdPaused(ctx context.Context, agent string) {
 // may start nevertheless.
 func (p *Preparer) holdOne(ctx context.Context, it schedule.Item) (mayStart bool) {
 	row, t, findings, err := p.loadQueued(ctx, it)
-	if err == nil && row.State != task.Queued {
+	if err == nil && !isOf(it, row) {
 		return false
 	}
 	cleared := false

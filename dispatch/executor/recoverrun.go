@@ -39,7 +39,7 @@ func (x *Executor) RecoverRun(ctx context.Context, row task.Task) error {
 	x.Queue.Adopt(it)
 	run := x.Runs.Begin(ctx, it)
 	run.Began.Store(true)
-	x.Publisher.GuardRun(run, row, job.Terms)
+	x.Publisher.GuardRun(run, row, job)
 	x.Meters.Measure(run, row, &job)
 	job.Report = x.Messenger.Reporting(ctx, row)
 	x.Finishing.Go(func() {

@@ -26,7 +26,11 @@ type Intake struct {
 	DeadLetters chan struct{} // signalled when the ledger has dead letters for their file
 	Fresh       *executor.FreshTasks
 	Tail        *mailbox.Tail
+	RunFiles    *RunFiles
 }
+
+// runFilesEvery is after how many batches of the mailbox those of sandboxes have their turn.
+const runFilesEvery = 16
 
 // Look accepts all new lines, one batch per transaction. It reports paused when the queue is
 // full. After an error the next look reads the failed batch again.
@@ -41,7 +45,12 @@ func (in *Intake) Look(ctx context.Context) (paused bool, err error) {
 	}
 	var next *nextBatch
 	defer func() { next.wait() }()
-	for ctx.Err() == nil {
+	for n := 0; ctx.Err() == nil; n++ {
+		if n%runFilesEvery == 0 {
+			if paused, err := in.lookAtRuns(ctx); paused || err != nil {
+				return paused, err
+			}
+		}
 		if !in.Queue.HasRoom() {
 			return true, nil
 		}
@@ -91,7 +100,7 @@ func (in *Intake) acceptBatch(ctx context.Context, batch mailbox.Batch, submissi
 	if len(letters) > 0 {
 		in.DeadLettersAdded()
 	}
-	if batch.Gone {
+	if batch.Gone && !batch.Cursor.IsRunFile() {
 		in.Opts.Log.Warn().Str("file", batch.Cursor.Path).Int64("offset", batch.Cursor.Offset).Msg("task file is gone; lines behind this offset, if any, were not read")
 	}
 	start = in.confirm(start)
@@ -125,7 +134,7 @@ func (in *Intake) acceptLines(tx *store.Transaction, batch mailbox.Batch, submis
 	for _, c := range batch.More {
 		tx.SetFile(ledger.File(c))
 	}
-	if batch.Gone {
+	if batch.Gone && !batch.Cursor.IsRunFile() { // the file of a run goes once it is read
 		return tx.Log(fileGone(batch.Cursor))
 	}
 	return nil

@@ -16,7 +16,7 @@ type Base struct {
 
 // NewBase makes the lower components.
 func NewBase(s *store.Shared, dependents *Dependents, endings chan struct{}) *Base {
-	b := &Base{Shared: s, Writer: &store.Writer{Shared: s}, History: &store.History{Shared: s}}
+	b := &Base{Shared: s, Writer: &store.Writer{Shared: s, Counts: store.NewCounts(s.Agents.Known)}, History: &store.History{Shared: s}}
 	b.Reader = &store.Reader{Shared: s, Writer: b.Writer}
 	b.Meters = &store.Meters{Shared: s, Writer: b.Writer}
 	b.Messenger = &Messenger{Shared: s, writer: b.Writer, NotifyQueue: newNotifyQueue()}

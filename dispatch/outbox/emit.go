@@ -33,10 +33,13 @@ func (ms *Messenger) EmitToAll(tx *store.Transaction, about task.Task, m envelop
 
 // isOnlyRecorded reports whether a message about a task goes to no inbox. This holds for an
 // ACK, since the daemon has sent one (CLOWL-23), and for the progress of a task whose requester
-// isn't notified.
+// isn't notified: one that asked in AINL reads the result file.
 func isOnlyRecorded(tx *store.Transaction, about task.Task, m envelope.Message) (bool, error) {
 	if m.Act != envelope.Reports && m.Act != envelope.Waits {
 		return conversation.Acknowledges(m), nil
+	}
+	if about.Dialect == "" || about.Dialect == envelope.AINL {
+		return true, nil
 	}
 	conv, known, err := tx.Conversation(about.Seq)
 	return known && !conversation.Notified(conv.Tie), err
@@ -91,8 +94,8 @@ func outgoing(in envelope.Dialect, m envelope.Message, seq int64, inbox string) 
 	if !ok {
 		return task.Message{}, false
 	}
-	if m.ID == "" && in == envelope.CLowl {
-		m.ID = dialect.NewID()
+	if m.ID == "" {
+		m.ID = dialect.NewMessageID(in)
 	}
 	line, lost := codec.Encode(m)
 	record := RecordOf(withLine(m, in, line), task.ByDaemon, seq, cmp.Or(m.Time, time.Now()))

@@ -2,13 +2,17 @@ package outbox
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"time"
 
 	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
 	"mailboxd/internal/conversation"
 	"mailboxd/internal/core"
 	"mailboxd/internal/fault"
+	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
 
@@ -159,6 +163,9 @@ func (ms *Messenger) Notify(tx *store.Transaction, seq int64) error {
 	if !about.Silent() {
 		inbox = ms.InboxOf(row.Requester)
 	}
+	if about.Routing, err = ms.wantsRouting(tx, row, events); err != nil {
+		return err
+	}
 	for _, m := range conversation.Notifications(about, events) {
 		m.Time = time.Now()
 		if err := ms.Emit(tx, row.Dialect, m, seq, inbox); err != nil {
@@ -166,6 +173,23 @@ func (ms *Messenger) Notify(tx *store.Transaction, seq int64) error {
 		}
 	}
 	return tx.MarkNotified(seq, last, row.State != task.Done)
+}
+
+// wantsRouting reports whether one of the events is a decision about the agent of a task, and its
+// requester wants to be notified of it.
+func (ms *Messenger) wantsRouting(tx *store.Transaction, row task.Task, events []task.Event) (bool, error) {
+	isDecision := func(e task.Event) bool {
+		return e.Kind == task.KindRoutingDecided || e.Kind == task.KindRoutingFailed
+	}
+	if row.Dialect != envelope.Clutch || !slices.ContainsFunc(events, isDecision) {
+		return false, nil
+	}
+	raw, err := tx.Raw(row.Seq)
+	if errors.Is(err, ledger.ErrUnknown) {
+		return false, nil // it is no longer kept
+	}
+	t, _ := dialect.DecodeTask(row.Dialect, raw, ms.Opts.Reading)
+	return t.Clutch.Wants("routing"), err
 }
 
 // notifiable returns a task as its requester knows it.

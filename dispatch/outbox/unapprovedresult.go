@@ -28,14 +28,14 @@ import (
 // writing.
 func (pb *Publisher) Refuses(row task.Task, need store.ApprovalNeed, valid bool) bool {
 	fetched := row.State == task.Waiting || pb.Agents.Inbox(row.Agent).File != ""
-	overseen := row.State != task.Waiting && pb.Agents.Protocol.Overseer(row.Agent) != "" // a waiting task asks its overseer after the answer
+	overseen := row.State != task.Waiting && need.Overseen // a waiting task asks its overseer after the answer
 	return need.Before || need.After && (!fetched || valid && overseen)
 }
 
 // GuardRun lets each look move away a result file that is placed during the run, if the answer
 // needs an approval.
-func (pb *Publisher) GuardRun(r *store.Run, row task.Task, terms task.Terms) {
-	if core.NeedsReview(terms) || pb.Agents.Protocol.Overseer(row.Agent) != "" {
+func (pb *Publisher) GuardRun(r *store.Run, row task.Task, job task.Job) {
+	if core.NeedsReview(job.Terms) || pb.Agents.Protocol.OverseerOf(row.Agent, job.Task) != "" {
 		r.NeedsApproval.Store(&row)
 	}
 }

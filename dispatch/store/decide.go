@@ -54,7 +54,7 @@ func (w *Writer) MustDecide(ctx context.Context, row task.Task, load Loader, c c
 // DecideIn is Decide inside a transaction. It changes the state to the state after the command.
 // The transaction may run again.
 func (w *Writer) DecideIn(tx *Transaction, state *core.State, c core.Command, now time.Time) (answer, err error) {
-	events, answer := core.Decide(state, c, core.Config{ApprovalTTL: w.Agents.ApprovalTTL()}, now)
+	events, answer := core.Decide(state, c, core.Config{ApprovalTTL: w.Agents.ApprovalTTL(), MaxPriority: w.Opts.MaxPriority}, now)
 	return answer, write(tx, state, events, addedRequest(c), now)
 }
 

@@ -8,19 +8,24 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/conversation"
+	"mailboxd/internal/core"
+	"mailboxd/internal/schedule"
 	"mailboxd/internal/task"
 )
 
 // A heldTask is the part of a held task that is kept in memory. Any number of tasks may be
 // held, and a row of the ledger is five times as large.
 type heldTask struct {
-	Seq            int64
+	task.Position
 	id             envelope.ID
 	Agent          unique.Handle[string] // shared by the tasks of one agent
 	InBackoff      bool                  // held only for a pause between attempts
 	Budget         bool                  // held until other tasks release a part of a budget
 	Paused         bool                  // held because its agent is paused, perhaps among other reasons
 	Limited        bool                  // held because a provider has reached a usage limit, likewise
+	Login          bool                  // held because its agent needs a login
+	Unbound        bool                  // held until its agent is chosen
+	Waiting        bool                  // in the inbox of its agent
 	suspended      bool                  // held until a message arrives
 	conflictLogged bool                  // an event for the conflicting file in place of its result exists
 }
@@ -28,21 +33,32 @@ type heldTask struct {
 // A HeldSet knows the held tasks, so that a look can find result files for them without a query
 // to the ledger.
 type HeldSet struct {
-	mu    sync.Mutex // guards tasks
-	tasks map[int64]heldTask
+	After *schedule.After // which task each waits for the end of
+
+	mu      sync.Mutex // guards the fields below
+	tasks   map[int64]heldTask
+	unbound int // how many of them are Unbound
 }
 
-func newHeldSet() *HeldSet { return &HeldSet{tasks: map[int64]heldTask{}} }
+func newHeldSet() *HeldSet { return &HeldSet{After: schedule.NewAfter(), tasks: map[int64]heldTask{}} }
 
 // Add adds a task that is held, waits for its agent, or is in review.
 func (h *HeldSet) Add(row task.Task) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.tasks[row.Seq].Unbound {
+		h.unbound--
+	}
+	if core.Unbound(row) {
+		h.unbound++
+	}
 	h.tasks[row.Seq] = heldTask{
-		Seq: row.Seq, id: row.ID, Agent: unique.Make(row.Agent),
+		Position: task.Position{Seq: row.Seq, Priority: row.Priority}, id: row.ID, Agent: unique.Make(row.Agent),
 		InBackoff: InBackoff(row), Budget: row.WaitsForBudget(),
 		Paused:  row.State == task.Held && slices.Contains(row.Reasons, task.Paused),
 		Limited: row.State == task.Held && slices.Contains(row.Reasons, task.ProviderLimit), suspended: conversation.Suspended(row),
+		Login:   row.State == task.Held && slices.Contains(row.Reasons, task.AuthRequired),
+		Unbound: core.Unbound(row), Waiting: row.State == task.Waiting,
 	}
 }
 
@@ -52,6 +68,9 @@ func (h *HeldSet) Remove(seq int64) (heldTask, bool) {
 	defer h.mu.Unlock()
 	task, held := h.tasks[seq]
 	delete(h.tasks, seq)
+	if task.Unbound {
+		h.unbound--
+	}
 	return task, held
 }
 
@@ -78,6 +97,53 @@ func (h *HeldSet) Names() (seqs []int64, ids []envelope.ID) {
 		seqs, ids = append(seqs, seq), append(ids, task.id)
 	}
 	return seqs, ids
+}
+
+// AnyUnbound reports whether a task waits for the choice of its agent.
+func (h *HeldSet) AnyUnbound() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.unbound > 0
+}
+
+// Unbound returns the Seqs of the tasks that wait for the choice of their agents, in order.
+func (h *HeldSet) Unbound() []int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.unbound == 0 {
+		return nil
+	}
+	var unbound []heldTask
+	for _, task := range h.tasks {
+		if task.Unbound {
+			unbound = append(unbound, task)
+		}
+	}
+	return InOrder(unbound)
+}
+
+// InOrder sorts held tasks and returns their Seqs: the highest priority first, then the oldest.
+func InOrder(held []heldTask) (seqs []int64) {
+	slices.SortFunc(held, func(a, b heldTask) int { return a.Compare(b.Position) })
+	for _, task := range held {
+		seqs = append(seqs, task.Seq)
+	}
+	return seqs
+}
+
+// Seqs returns the Seqs of the held ones among some tasks.
+func (h *HeldSet) Seqs(ids []envelope.ID) (seqs []int64) {
+	if len(ids) == 0 {
+		return nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for seq, task := range h.tasks {
+		if slices.Contains(ids, task.id) {
+			seqs = append(seqs, seq)
+		}
+	}
+	return seqs
 }
 
 // All returns all held tasks, in no order.

@@ -20,6 +20,14 @@ func (rd *Reader) Judge(t envelope.Task, findings envelope.Findings, now time.Ti
 	if findings.Refused() {
 		return task.Verdict{Findings: findings}
 	}
+	if t.Agent == envelope.Everybody && rd.Agents.Candidates != nil {
+		return judgeAfter(rd, t, Chooser{rd}.judgeUnbound(t, findings, now), now)
+	}
+	return judgeAfter(rd, t, Chooser{rd}.judgeFit(t, rd.judgeFor(t, findings, now)), now)
+}
+
+// judgeFor is Judge for a task and the agent that it names.
+func (rd *Reader) judgeFor(t envelope.Task, findings envelope.Findings, now time.Time) task.Verdict {
 	refs := rd.checkRefs(t)
 	findings = append(findings, refs...)
 	if refs.Refused() {
@@ -183,6 +191,10 @@ func (rd *Reader) Apply(ctx context.Context, row task.Task, t envelope.Task, v t
 	if err != nil {
 		return err
 	}
+	if why := (Chooser{rd}).whyUnbind(row, t, v); why != "" && !began {
+		_, err = rd.Writer.DecideIfCurrent(ctx, TaskLoader(row.Seq, false, true), &core.Unbind{Task: row.Seq, Seen: core.See(row), Why: why})
+		return err
+	}
 	load := TaskLoader(row.Seq, began, WantsApproval(v.Hold) || WantsApproval(row.Reasons))
 	_, err = rd.Writer.DecideIfCurrent(ctx, load, &core.Judge{Task: row.Seq, Seen: core.See(row), Request: t, Verdict: v})
 	return err
@@ -296,7 +308,12 @@ func (rd *Reader) ApprovalNeed(ctx context.Context, row task.Task, file fs.FileI
 	if err != nil {
 		return need, err
 	}
-	need.After = rd.Agents.Protocol.Overseer(row.Agent) != ""
+	overseer, err := rd.OverseerOf(ctx, row)
+	if err != nil {
+		return need, err
+	}
+	need.Overseen = overseer != ""
+	need.After = need.Overseen
 	for _, r := range runs {
 		if core.NeedsReview(r.Terms) && (row.State == task.Waiting || core.Unread(row) || mayHaveBegun(r)) {
 			need.After, need.Terms = true, r.Terms
@@ -323,17 +340,18 @@ func (rd *Reader) ApprovalNeed(ctx context.Context, row task.Task, file fs.FileI
 
 // An ApprovalNeed says which approvals a task lacks. The zero value needs none.
 type ApprovalNeed struct {
-	Before bool       // of its start
-	After  bool       // of its answer
-	Terms  task.Terms // the terms under which a person is asked about the answer
+	Before   bool       // of its start
+	After    bool       // of its answer
+	Overseen bool       // by an overseer
+	Terms    task.Terms // the terms under which a person is asked about the answer
 }
 
 // NeededApproval reports whether the answer of a done task needed an approval, or whether its
 // start needed one that was not given. A file that another program placed does not count as its
 // result then.
 func (rd *Reader) NeededApproval(ctx context.Context, row task.Task) (bool, error) {
-	if rd.Agents.Protocol.Overseer(row.Agent) != "" {
-		return true, nil
+	if overseer, err := rd.OverseerOf(ctx, row); err != nil || overseer != "" {
+		return true, err
 	}
 	asked, err := rd.Ledger.Approvals(ctx, row.Seq)
 	if err != nil {

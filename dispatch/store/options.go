@@ -9,6 +9,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/retention"
+	"mailboxd/internal/route"
 	"mailboxd/internal/runner"
 	"mailboxd/internal/schedule"
 	"mailboxd/internal/task"
@@ -42,20 +43,34 @@ type Agents struct {
 
 	ApprovalTTL func() time.Duration // how long a question to a person and its decision stay valid; 0 or nil: without limit
 
+	// Candidates returns what a task needs of its agent, and all agents with what the
+	// configuration says about them. Ok is false if the configuration forbids to choose. nil:
+	// a task without an agent is refused.
+	Candidates func(t envelope.Task) (c Candidates, ok bool)
+
 	Protocol Protocol // the dialects and the rules of the agents' messages
+}
+
+// Candidates are the agents among which one is chosen for a task.
+type Candidates struct {
+	Need    route.Need
+	All     []route.Candidate
+	Rules   string        // the digest of the configuration
+	Timeout time.Duration // how long the task waits for one of them
 }
 
 // Options are the operator's choices.
 type Options struct {
-	Workers           int           // runs at once, over all agents
-	PerRequester      int           // runs at once of one requester; 0: no limit
-	Depth             int           // ancestors of a task that an agent requested; 0: agents may request no tasks
-	Children          int           // tasks that the run of one task may request
-	Queue             int           // queued tasks at which intake pauses
-	QueuePerRequester int           // open tasks of one requester at which further ones are refused; 0: no limit
-	LimitPause        LimitPause    // after a provider's usage limit without a time
-	Grace             time.Duration // how long runs may continue after the context of Serve ends
-	Detach            bool          // leave runs to their keeper at once, without the grace period
+	Workers           int                 // runs at once, over all agents
+	PerRequester      int                 // runs at once of one requester; 0: no limit
+	Depth             int                 // ancestors of a task that an agent requested; 0: agents may request no tasks
+	Children          int                 // tasks that the run of one task may request
+	Queue             int                 // queued tasks at which intake pauses
+	QueuePerRequester int                 // open tasks of one requester at which further ones are refused; 0: no limit
+	MaxPriority       int                 // the highest priority that a request can have
+	LimitPause        schedule.LimitPause // after a provider's usage limit without a time
+	Grace             time.Duration       // how long runs may continue after the context of Serve ends
+	Detach            bool                // leave runs to their keeper at once, without the grace period
 	Retention         retention.Policy
 	Reading           envelope.Reading
 	RefRoots          []string // directories of the files that tasks may name, besides the mailbox

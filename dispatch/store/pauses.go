@@ -3,13 +3,16 @@ package store
 import (
 	"sync"
 	"time"
+
+	"mailboxd/internal/schedule"
 )
 
 // Pauses knows the paused agents, as the ledger has them.
 type Pauses struct {
-	Holding  sync.Mutex // held by the one worker that holds the tasks of paused agents
-	Changing sync.Mutex // held while a pause changes in the ledger and here, so that both end with the same value
-	Limits   Limits     // of providers
+	Holding  sync.Mutex      // held by the one worker that holds the tasks of paused agents
+	Changing sync.Mutex      // held while a pause changes in the ledger and here, so that both end with the same value
+	Limits   schedule.Limits // of providers
+	Presence Presence        // of agents that announce themselves
 
 	mu     sync.Mutex // guards agents
 	agents map[string]bool

@@ -11,6 +11,8 @@ import (
 type Protocol struct {
 	Dialect     func(agent string) envelope.Dialect                           // the dialect in which an agent is asked and answers
 	Overseer    func(agent string) string                                     // the approver of an agent's answers; "" for none (CAP-24)
+	StepReview  func(t envelope.Task) string                                  // the approver of the answer of a workflow step; "" for none (CLUTCH-92)
+	HasReviews  func() bool                                                   // whether StepReview names an approver for any task
 	MayDelegate func(from, to string) string                                  // why an agent may not delegate to another; "" when it may (CAP-19)
 	Rule        func(from, to string) string                                  // when an agent should delegate, as text; "" without a rule (CAP-20)
 	Takers      func(taskType string, announced map[string][]string) []string // the agents that take a type of work, in order (CLOWL-09)
@@ -26,10 +28,13 @@ type Protocol struct {
 	Broadcast    int           // how many agents Everybody may stand for
 }
 
+// Route, as the agent of a reassignment, is the agent that routing chooses.
+const Route = "route"
+
 // A FailureAction is what to do about work that failed. The zero value is nothing.
 type FailureAction struct {
 	Retry    bool   // try it again, as long as the agent has retries
-	Reassign string // or give it to this agent
+	Reassign string // or give it to this agent; Route: to the one that routing chooses
 	Escalate string // or ask this participant, and wait for a reply
 }
 
@@ -40,6 +45,12 @@ func (p Protocol) WithDefaults() Protocol {
 	}
 	if p.Overseer == nil {
 		p.Overseer = func(string) string { return "" }
+	}
+	if p.StepReview == nil {
+		p.StepReview = func(envelope.Task) string { return "" }
+	}
+	if p.HasReviews == nil {
+		p.HasReviews = func() bool { return false }
 	}
 	if p.MayDelegate == nil {
 		p.MayDelegate = func(string, string) string { return "" }

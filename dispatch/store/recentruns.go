@@ -10,6 +10,8 @@ import (
 // RecentRuns knows the runs that have ended since the last look at the task lines. The requests
 // of such a run may be unread, and they are still children of its task.
 type RecentRuns struct {
+	Performance Performance // how runs ended, for the choice of agents
+
 	mu    sync.Mutex // guards the fields below
 	ended int        // how many runs have ended
 	runs  map[string][]recentRun

@@ -101,10 +101,15 @@ func WithoutContext(t envelope.Task, ref string) envelope.Task {
 func (rd *Reader) RequestOf(row task.Task, raw []byte) (envelope.Task, envelope.Findings) {
 	codec, foreign := dialect.Of(row.Dialect)
 	if !foreign || row.Dialect == envelope.AINL {
-		return envelope.DecodeTask(raw, rd.Opts.Reading)
+		t, findings := envelope.DecodeTask(raw, rd.Opts.Reading)
+		if t.Agent == envelope.Everybody {
+			t.Agent, t.Routed = row.Agent, true
+		}
+		return t, findings
 	}
 	m, findings := codec.Decode(raw, rd.Opts.Reading)
-	m.Request.Agent = row.Agent // one of the recipients, or a substitute
+	m.Request.Agent = row.Agent // one of the recipients, a substitute, or the chosen agent
+	m.Request.Routed = m.Request.Clutch.Routed()
 	if !findings.Refused() {
 		context, degraded := rd.CheckContext(m, row.Agent)
 		if findings = append(findings, context...); degraded {

@@ -17,6 +17,7 @@ import (
 type Writer struct {
 	*Shared
 	OnCommitted func(context.Context, Consequences)
+	Counts      *Counts // nil: nothing is counted
 }
 
 // Update runs fn in a transaction, as [ledger.Ledger.Update] does, and takes the next step of
@@ -37,6 +38,9 @@ func (w *Writer) Commit(ctx context.Context, fn func(tx *Transaction) error) (fo
 		follow = t.follow
 		return err
 	})
+	if err == nil {
+		w.Counts.add(&follow)
+	}
 	if err == nil && len(follow.Moves) > 0 {
 		fault.Point("moved")
 	}
@@ -58,6 +62,7 @@ type Consequences struct {
 	Cancels []Cancellation // of other tasks
 	Deliver bool           // a message is due in an inbox
 	index   map[int64]int  // of Moves, by the Seq of the task
+	ran     []ranRun       // the runs that ended
 }
 
 // A Cancellation is a task that a message cancels.
@@ -71,8 +76,9 @@ type Cancellation struct {
 type Move struct {
 	Before task.Task // before the transaction; zero: the task is new
 	After  task.Task
-	Ended  bool // a run of it is over
-	Pauses bool // a later step queues the task
+	Ended  bool      // a run of it is over
+	Run    *task.Run // that run; nil: it was taken back, or none is over
+	Pauses bool      // a later step queues the task
 }
 
 // Pause splits the steps when tasks are queued again after a pause: now lets other tasks
@@ -91,6 +97,7 @@ func (f Consequences) Pause() (now, later Consequences) {
 // note records the effect of a change on a task. A change of a task that isn't loaded, such as
 // the parent of a new one, moves nothing.
 func (f *Consequences) note(c core.Change, before, after task.Task) {
+	f.noteRun(c, after.Agent)
 	at, known := f.index[after.Seq]
 	if !known {
 		if after.Seq == 0 || !moves(c) {
@@ -105,6 +112,9 @@ func (f *Consequences) note(c core.Change, before, after task.Task) {
 	m := &f.Moves[at]
 	m.After = after
 	m.Ended = m.Ended || endsRun(c)
+	if ended, ok := c.(*core.RunEnded); ok {
+		m.Run = &ended.Run
+	}
 }
 
 // After returns a task as the transaction left it, if it was moved.
@@ -132,10 +142,17 @@ func endsRun(c core.Change) bool {
 	return false
 }
 
-// Record is [ledger.Tx.Record]. The message is delivered once the transaction is durable.
+// Record is [ledger.Tx.Record]. The message is delivered once the transaction is durable. A
+// message that no other event describes has an event of its own, so that events and messages
+// have one order (CLUTCH-30).
 func (tx *Transaction) Record(m task.Message) (int64, error) {
 	tx.follow.Deliver = tx.follow.Deliver || m.Inbox != ""
-	return tx.Tx.Record(m)
+	seq, err := tx.Tx.Record(m)
+	if err != nil || !conversation.HasEvent(m) {
+		return seq, err
+	}
+	data := map[string]any{"message": seq, "act": string(m.Act), "from": m.From, "to": m.To}
+	return seq, tx.Log(task.Event{Time: m.Time, Of: m.Task, Kind: task.KindMessageReceived, Data: Encode(data)})
 }
 
 // CancelAfter cancels a task once the transaction is durable.

@@ -95,6 +95,11 @@ func ainlLosses(m envelope.Message) []string {
 		lost.add("attachment kinds", len(m.Attachments) > 0)
 		lost.add("chat", m.Act == envelope.Informs || m.Act == envelope.Asks)
 		lost.add("overseer loop", m.Act == envelope.Inquires || m.Tie == envelope.Oversee)
+	case envelope.Clutch:
+		lost.clutch(m)
+		lost.add("run", true)
+		lost.add("progress", m.Act == envelope.Accepts || m.Act == envelope.Reports || m.Act == envelope.Waits)
+		lost.add("multicast", len(m.To) > 1)
 	}
 	lost.add("unknown fields", m.Extra != nil)
 	return lost

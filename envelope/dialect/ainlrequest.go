@@ -179,7 +179,11 @@ func metadataOf(m envelope.Message) jsontext.Value {
 		say("mbx.dialect", string(m.Dialect))
 	}
 	say(envelope.ThreadID, m.Thread)
-	say("mbx.tid", m.Trace)
+	if m.Clutch == nil {
+		say("mbx.tid", m.Trace)
+	} else {
+		clutchMetadata(m.Clutch, all)
+	}
 	say("mbx.pid", m.Cause)
 	say("mbx.delegation_mode", string(m.Tie))
 	say("mbx.inline", m.Context.Inline)

@@ -122,6 +122,9 @@ func reported(m envelope.Message) string {
 		Note jsontext.Value `json:"note"`
 	}
 	unmarshal(m.Data, &done)
+	if m.Dialect == envelope.Clutch {
+		done.Pct = progressOf(m)
+	}
 	note, _ := textOf(done.Note)
 	note = cmp.Or(m.Text, note)
 	switch {

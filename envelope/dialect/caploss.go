@@ -1,6 +1,10 @@
 package dialect
 
-import "mailboxd/envelope"
+import (
+	"slices"
+
+	"mailboxd/envelope"
+)
 
 // capLosses names what CAP has no words for (docs/dialects.md).
 func capLosses(m envelope.Message) []string {
@@ -16,11 +20,15 @@ func capLosses(m envelope.Message) []string {
 	lost.add("det", m.Deterministic)
 	lost.add("hash", m.Context.Hash != "")
 	lost.add("multicast", len(m.To) > 1)
-	lost.add("progress numbers", m.Act == envelope.Reports && m.Data != nil)
+	lost.add("progress numbers", m.Act == envelope.Reports && (m.Data != nil && m.Clutch == nil || progressOf(m) != nil))
 	lost.add("retry flag", m.Act == envelope.Fails && m.Failure.Retry != retry)
 	lost.add("unknown fields", m.Extra != nil)
 	lost.add("CNCL", m.Act == envelope.Cancels)
 	lost.add("status", m.Act == envelope.Completes && m.Answer.Status != "" && m.Answer.Status != envelope.OK)
+	if m.Dialect == envelope.Clutch {
+		lost.clutch(m)
+		lost.add("group", slices.ContainsFunc(m.Clutch.Recipients, func(r envelope.Recipient) bool { return r.Group }))
+	}
 	if asks(m.Act) {
 		lost.task(m.Request)
 	}

@@ -48,7 +48,7 @@ func meant(m envelope.Message) map[string]jsontext.Value {
 			say("summary", m.Text)
 		}
 	case envelope.Reports, envelope.Waits:
-		if pct := membersOf(m.Data)["pct"]; pct.Kind() == '0' {
+		if pct := progressOf(m); pct != nil {
 			d["pct"] = pct
 		}
 		say("note", m.Text)
@@ -174,6 +174,11 @@ func clowlLosses(m envelope.Message) []string {
 	if m.Act == envelope.Completes {
 		lost.answer(m.Answer)
 		lost.add("artifacts", len(m.Answer.Artifacts) > 0)
+	}
+	if m.Dialect == envelope.Clutch {
+		lost.clutch(m)
+		lost.add("milliseconds", m.Time.Nanosecond() != 0)
+		lost.add("group", slices.ContainsFunc(m.Clutch.Recipients, func(r envelope.Recipient) bool { return r.Group }))
 	}
 	if m.Dialect == envelope.CAP {
 		code, _ := strconv.Atoi(m.Failure.Code)

@@ -61,15 +61,20 @@ func (r *clowlReading) ainl() map[string]jsontext.Value {
 
 // metadata returns the metadata without the keys that only an AINL line may have.
 func (r *clowlReading) metadata(value jsontext.Value) jsontext.Value {
-	all := membersOf(value)
+	return withoutSenderKeys(value, func(key, message string) { r.d.note("", "ainl."+key, message) })
+}
+
+// withoutSenderKeys leaves out of metadata what only an AINL line may have, and notes it.
+func withoutSenderKeys(metadata jsontext.Value, note func(key, message string)) jsontext.Value {
+	all := membersOf(metadata)
 	for _, key := range envelope.SenderKeys {
 		if _, ok := all[key]; ok {
 			delete(all, key)
-			r.d.note("", fmt.Sprintf("ainl.metadata[%q]", key), "is for AINL lines only: left out")
-			value = object(all)
+			note(fmt.Sprintf("metadata[%q]", key), "is for AINL lines only: left out")
+			metadata = object(all)
 		}
 	}
-	return value
+	return metadata
 }
 
 // asAINL writes the request as AINL would.

@@ -33,7 +33,7 @@ func (clowlCodec) Receive(raw []byte, about envelope.Task) (envelope.Message, en
 	if !maps.EqualFunc(before, s.members, same) {
 		raw = line(object(s.members))
 	}
-	m, findings := strictly(raw)
+	m, findings := strictly(clowlCodec{}, raw)
 	if m.From != about.Agent && about.Agent != "" && !findings.Refused() {
 		findings = append(findings, envelope.Finding{Kind: envelope.IdentityMismatch, Field: "from", Message: "the agent speaks as another one"})
 	}
@@ -43,15 +43,15 @@ func (clowlCodec) Receive(raw []byte, about envelope.Task) (envelope.Message, en
 
 // strictly reads a message, and makes of it the form that every reader accepts,
 // for it may go on to others.
-func strictly(raw []byte) (envelope.Message, envelope.Findings) {
-	m, findings := clowlCodec{}.Decode(raw, envelope.Strict)
+func strictly(c Codec, raw []byte) (envelope.Message, envelope.Findings) {
+	m, findings := c.Decode(raw, envelope.Strict)
 	if findings.Refused() {
 		return m, findings
 	}
-	said, _ := clowlCodec{}.Encode(m)
+	said, _ := c.Encode(m)
 	if sum, _ := envelope.ContentHash(said); sum != m.Hash {
 		extra := m.Extra
-		m, _ = clowlCodec{}.Decode(said, envelope.Strict)
+		m, _ = c.Decode(said, envelope.Strict)
 		m.Extra = extra
 	}
 	return m, findings

@@ -36,6 +36,8 @@ var codecs = map[envelope.Dialect]Codec{
 	envelope.AINL:  ainlCodec{},
 	envelope.CLowl: clowlCodec{},
 	envelope.CAP:   capCodec{},
+
+	envelope.Clutch: clutchCodec{},
 }
 
 // Of returns the codec of a dialect. ok is false when we do not speak it.

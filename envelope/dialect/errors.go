@@ -7,36 +7,38 @@ import "mailboxd/envelope"
 type code struct {
 	clowl string
 	cap   int
-	retry bool // a message that is put right, or sent later, may succeed: CLOWL-34
-	kinds []envelope.Kind
+
+	clutch string
+	retry  bool // a message that is put right, or sent later, may succeed: CLOWL-34
+	kinds  []envelope.Kind
 }
 
 // table is the one list of what errors are called. Its codes and whether they
 // are worth a retry are those of CLowl v0.2, as they stand there.
 var table = []code{
-	{"E001", 400, true, []envelope.Kind{envelope.InvalidEnvelope, envelope.InvalidJSON}},
-	{"E002", 401, false, []envelope.Kind{envelope.Unauthorized}},
-	{"E003", 404, true, []envelope.Kind{envelope.ContextUnavailable, envelope.ContextIntegrity}},
-	{"E004", 429, true, []envelope.Kind{envelope.Capacity}},
-	{"E005", 501, false, []envelope.Kind{envelope.UnsupportedTask, envelope.RoleMismatch}},
-	{"E006", 504, true, []envelope.Kind{
+	{"E001", 400, "INVALID_MESSAGE", true, []envelope.Kind{envelope.InvalidEnvelope, envelope.InvalidJSON}},
+	{"E002", 401, "UNAUTHORIZED", false, []envelope.Kind{envelope.Unauthorized}},
+	{"E003", 404, "CONTEXT_UNAVAILABLE", true, []envelope.Kind{envelope.ContextUnavailable, envelope.ContextIntegrity}},
+	{"E004", 429, "CAPACITY", true, []envelope.Kind{envelope.Capacity}},
+	{"E005", 501, "UNSUPPORTED_TASK", false, []envelope.Kind{envelope.UnsupportedTask, envelope.RoleMismatch}},
+	{"E006", 504, "TIMEOUT", true, []envelope.Kind{
 		envelope.Timeout, envelope.IdleTimeout, envelope.ExitTimeout, envelope.DeadlineExceeded,
 		envelope.ChangeWindowMissed, envelope.ApprovalExpired, envelope.OversightExpired,
 	}},
-	{"E007", 424, true, []envelope.Kind{envelope.DependencyFailed}},
-	{"E008", 422, true, []envelope.Kind{envelope.ValidationFailed, envelope.ContractViolation, envelope.ContextTooLarge}},
-	{"E009", 500, true, []envelope.Kind{
+	{"E007", 424, "DEPENDENCY_FAILED", true, []envelope.Kind{envelope.DependencyFailed}},
+	{"E008", 422, "VALIDATION_FAILED", true, []envelope.Kind{envelope.ValidationFailed, envelope.ContractViolation, envelope.ContextTooLarge}},
+	{"E009", 500, "INTERNAL", true, []envelope.Kind{
 		envelope.InternalError, envelope.AgentError, envelope.AgentCrashed, envelope.SpawnFailed, envelope.SandboxUnavailable, envelope.RunLost,
-		envelope.OutputInvalid, envelope.OutputTooLarge, envelope.IdentityMismatch,
+		envelope.OutputInvalid, envelope.OutputTooLarge, envelope.OutOfMemory, envelope.IdentityMismatch,
 	}},
-	{"E010", 421, false, []envelope.Kind{envelope.NoCapableAgent, envelope.UnknownAgent}},
-	{"E011", 409, true, []envelope.Kind{envelope.DuplicateConflict}},
-	{"E012", 402, false, []envelope.Kind{envelope.BudgetExceeded}},
-	{"E013", 499, false, []envelope.Kind{envelope.Cancelled}},
-	{"E014", 505, false, []envelope.Kind{envelope.UnsupportedVersion}},
-	{"E015", 508, false, []envelope.Kind{envelope.DelegationCycle}},
-	{"E016", 403, false, []envelope.Kind{envelope.SecurityViolation, envelope.PolicyViolation, envelope.OversightRejected}},
-	{"E002", 403, false, []envelope.Kind{envelope.DelegationDenied, envelope.ApprovalDenied}},
+	{"E010", 421, "NO_AGENT", false, []envelope.Kind{envelope.NoCapableAgent, envelope.UnknownAgent}},
+	{"E011", 409, "CONFLICT", true, []envelope.Kind{envelope.DuplicateConflict}},
+	{"E012", 402, "BUDGET_EXCEEDED", false, []envelope.Kind{envelope.BudgetExceeded}},
+	{"E013", 499, "CANCELLED", false, []envelope.Kind{envelope.Cancelled}},
+	{"E014", 505, "UNSUPPORTED_VERSION", false, []envelope.Kind{envelope.UnsupportedVersion}},
+	{"E015", 508, "DELEGATION_CYCLE", false, []envelope.Kind{envelope.DelegationCycle}},
+	{"E016", 403, "SECURITY_VIOLATION", false, []envelope.Kind{envelope.SecurityViolation, envelope.PolicyViolation, envelope.OversightRejected}},
+	{"E002", 403, "UNAUTHORIZED", false, []envelope.Kind{envelope.DelegationDenied, envelope.ApprovalDenied}},
 }
 
 // byKind finds the code of a kind.

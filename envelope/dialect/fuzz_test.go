@@ -24,7 +24,10 @@ func seeds(f *testing.F) (lines []string) {
 	for _, c := range clowlShapes {
 		lines = append(lines, set(f, complete, c.path, c.value))
 	}
-	return append(lines, complete[:50]+complete, ainlLine+complete+capLine, set(f, complete, "auth", `"s3cret"`),
+	for _, c := range clutchShapes {
+		lines = append(lines, set(f, clutchLine, c.path, c.value))
+	}
+	return append(lines, clutchLine[:200]+clutchLine, `{"type":"task.result","payload":{"summary":"x"}}`, `{"type":"task.request","to":[{"agent_id":"agent:a"}],"payload":"x"}`, complete[:50]+complete, ainlLine+complete+capLine, set(f, complete, "auth", `"s3cret"`),
 		`{"cl":"0.1","p":"DONE","to":"a","body":"x","ctx":"y"}`, `{"p":"DLGT","to":["a"],"task":"x","data":[1],"ctx":{}}`, "```\n{\"p\":\"ERR\"}\n```")
 }
 
@@ -61,7 +64,7 @@ func sayable(t *testing.T, m envelope.Message) {
 		}
 	}
 	m.Extra = nil
-	check := map[envelope.Dialect]func([]byte) error{envelope.CLowl: strict.CLowl, envelope.CAP: strict.CAP, envelope.AINL: isAINL(m)}
+	check := map[envelope.Dialect]func([]byte) error{envelope.CLowl: strict.CLowl, envelope.CAP: strict.CAP, envelope.AINL: isAINL(m), envelope.Clutch: strict.Clutch}
 	for _, d := range dialects {
 		c, _ := dialect.Of(d)
 		said, _ := c.Encode(m)
@@ -115,11 +118,11 @@ func hearable(t *testing.T, printed []byte) {
 			t.Fatalf("%d messages: %v", len(said), findings)
 		}
 		for _, m := range said {
-			if m.Dialect != d || m.From != "radar" || m.Hash == "" || len(m.To) == 0 {
+			if m.Dialect != d || m.From != "radar" || m.Hash == "" || len(m.To) == 0 && !(m.Clutch.Routed() && m.Request.ID != "") {
 				t.Fatalf("%s is heard as %+v", printed, m)
 			}
-			if d == envelope.CLowl {
-				if err := strict.CLowl(m.Raw); err != nil {
+			if check := (map[envelope.Dialect]func([]byte) error{envelope.CLowl: strict.CLowl, envelope.Clutch: strict.Clutch})[d]; check != nil {
+				if err := check(m.Raw); err != nil {
 					t.Fatalf("%s is kept as %s: %v", printed, m.Raw, err)
 				}
 			}
@@ -139,6 +142,7 @@ func FuzzValues(f *testing.F) {
 	}
 	paths := []string{
 		"", "body", "body.d", "ctx", "body.d.ainl", "body.d.ainl.metadata", "body.d.ainl.callback", "output", "input", "attachments",
+		"payload", "payload.constraints", "payload.output", "security.policy", "meta", "meta.ainl", "from", "trace",
 	}
 	for i := range 500 {
 		f.Add(uint16(i*7), uint16(i), uint16(i*3), uint16(i/2))

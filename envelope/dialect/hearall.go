@@ -65,5 +65,8 @@ func voiced(d envelope.Dialect, object []byte) bool {
 		kind, _ := textOf(membersOf(object)["type"])
 		return capWords[kind] != ""
 	}
+	if d == envelope.Clutch {
+		return speaksClutch(membersOf(object))
+	}
 	return membersOf(object)["p"] != nil
 }

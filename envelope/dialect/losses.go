@@ -35,3 +35,31 @@ func (l *losses) answer(a envelope.Result) {
 	l.add("review", a.Review != envelope.Review{})
 	l.add("provenance", a.Provenance != envelope.Provenance{})
 }
+
+// clutch adds what only Clutch says. What limits a request binds all the same.
+func (l *losses) clutch(m envelope.Message) {
+	c := m.Clutch
+	l.add("requires", len(c.Requires) > 0)
+	l.add("prefers", len(c.Prefers) > 0)
+	l.add("attempt", c.Attempt > 1)
+	l.add("signature", c.Auth != envelope.Signature{})
+	l.add("sandbox", c.SecurityPolicy.Sandbox != nil)
+	l.add("network", c.SecurityPolicy.Network != "")
+	l.add("domain", c.Domain != "")
+	l.add("schema_ref", c.SchemaRef != "")
+	l.add("payload_type", c.PayloadType != "" && !asks(m.Act))
+	l.add("idempotency_key", c.IdempotencyKey != "")
+	l.add("span", c.Trace != envelope.Trace{})
+	l.add("run limit", c.MaxRuntime != 0)
+	l.add("attachment kinds", len(c.Attachments) > 0)
+	l.add("meta", c.Meta != nil)
+	l.add("card", c.Card != nil)
+	switch m.Act {
+	case envelope.Calls, envelope.Returns, envelope.Breaks:
+		l.add("tool.*", true)
+	case envelope.Routes, envelope.Strands:
+		l.add("routing.*", true)
+	case envelope.Beats:
+		l.add("heartbeat", true)
+	}
+}

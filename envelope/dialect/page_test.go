@@ -32,7 +32,7 @@ func section(t testing.TB, name string) string {
 }
 
 func TestThePageListsEveryErrorAsItIsSaid(t *testing.T) {
-	table := "| kind | CLowl | CAP | retry |\n|---|---|---|---|\n"
+	table := "| kind | CLowl | CAP | retry | Clutch | retryable |\n|---|---|---|---|---|---|\n"
 	kinds := everyKind(t)
 	slices.SortStableFunc(kinds, func(a, b envelope.Kind) int {
 		codeA, capA, _ := dialect.Code(a)
@@ -41,7 +41,9 @@ func TestThePageListsEveryErrorAsItIsSaid(t *testing.T) {
 	})
 	for _, kind := range kinds {
 		clowl, cap, retry := dialect.Code(kind)
-		table += fmt.Sprintf("| `%s` | %s | %d | %s |\n", kind, clowl, cap, map[bool]string{true: "yes", false: "no"}[retry])
+		clutch, again := dialect.ClutchCode(kind)
+		yes := map[bool]string{true: "yes", false: "no"}
+		table += fmt.Sprintf("| `%s` | %s | %d | %s | %s | %s |\n", kind, clowl, cap, yes[retry], clutch, yes[again])
 	}
 	was := section(t, "errors")
 	if *update {
@@ -87,7 +89,7 @@ func TestThePageListsAllThatIsLost(t *testing.T) {
 	}
 }
 
-var dialects = []envelope.Dialect{envelope.AINL, envelope.CLowl, envelope.CAP}
+var dialects = []envelope.Dialect{envelope.AINL, envelope.CLowl, envelope.CAP, envelope.Clutch}
 
 // reported are the losses of all that a dialect can say, in another.
 func reported(t *testing.T, from, to envelope.Dialect) []string {
@@ -159,6 +161,25 @@ func everything(t testing.TB, d envelope.Dialect) (all []envelope.Message) {
 			}
 			read(line, set(t, line, "sender_id", `"pm-1"`), set(t, line, "more", "1"))
 		}
+	case envelope.Clutch:
+		ainl := "{}"
+		for name, value := range limits {
+			if name != "budget_limit" && name != "allowed_tools" {
+				ainl = set(t, ainl, name, value)
+			}
+		}
+		full := set(t, set(t, clutchLine, "meta.ainl", ainl), "more", "1")
+		read(full, set(t, set(t, full, "parent_task_id", `"task-0"`), "to", `[{"agent_id":"agent:a"},{"agent_id":"group:g"}]`))
+		for _, c := range clutchSaid {
+			read(clutchSaying(t, c.word, c.payload, c.intent))
+		}
+		result := "{}"
+		for _, name := range []string{"artifact_refs", "cost_used", "time_used", "needs_review", "provenance_ref"} {
+			result = set(t, result, name, value(fullAnswer, name))
+		}
+		answer := clutchSaying(t, "task.result", `{"success":true,"status":"partial","summary":"s","confidence":0.5}`, "")
+		read(set(t, set(t, set(t, answer, "meta.ainl", result), "payload_type", `"x.v1"`), "schema_ref", `"schema://x"`))
+		read(set(t, set(t, answer, "meta.clowl", `{"det":true}`), "more", "1"))
 	}
 	return all
 }

@@ -5,6 +5,23 @@ package dialect
 // that of v0.1. Ids, times and traces are left to the runtime (CLOWL-38).
 func Prompt() string { return prompt }
 
+// ClutchPrompt is what to put into a model's system prompt so that it speaks Clutch in the
+// way that HearAll reads: what a runtime knows is left to it.
+func ClutchPrompt() string { return clutchPrompt }
+
+const clutchPrompt = `You speak Clutch (clutch/0.1) with other agents. Print raw JSON only, one message per line, no markdown, no other text:
+{"type":"task.result","payload":{"summary":"<answer>","<field>":"<what the payload type requires>"}}
+No v, id, ts, thread_id, run_id, task_id or from: the runtime supplies them. Without "to" a message goes to the requester.
+type is one of:
+task.result finished, the answer in payload; name its form in "payload_type" if you were told one, such as "research.summary.v1".
+task.error failed, payload {"code":"INTERNAL","message":"<why>","retryable":true}.
+task.progress payload {"status":"running","progress":40,"message":"<what>"}. task.accept will do, payload {}.
+task.request ask for work, payload {"title":"<task>"}, and "to":[{"agent_id":"agent:<name>"}], or "to":[] with "requires":["skill:<id>"] to let the router choose.
+chat.message tell, payload {"text":"<words>"}; to ask, add "meta":{"intent":"question"}.
+Hand over large things in "attachments": {"kind":"artifact_ref","ref":"artifact:<id>"}, {"kind":"url","url":"<url>"} or {"kind":"inline","content":<JSON>}.
+End with task.result or task.error. After task.request or a question, stop: you are called again with the whole conversation when there is a reply.
+`
+
 const prompt = `You speak CLowl v0.2 with other agents. Print raw JSON only, one message per line, no markdown, no other text:
 {"p":"DONE","to":"<agent>","body":{"t":"<task>","d":{"summary":"<answer>"}},"ctx":{"ref":"<path or URL>"}}
 No metadata: the runtime supplies clowl, mid, ts, tid, pid, cid and from. Without "to" it goes to the requester. "ctx" is optional.

@@ -3,6 +3,7 @@ package dialect
 import (
 	"bytes"
 	"slices"
+	"strings"
 
 	"mailboxd/envelope"
 )
@@ -77,14 +78,20 @@ func markedAs(text []byte) envelope.Dialect {
 	if _, findings := envelope.ContentHash(text); findings.Kind() != envelope.InvalidJSON {
 		return envelope.AINL
 	}
-	clowl, cap := envelope.Scrap(text, "clowl") != "", envelope.Scrap(text, "sender_id") != ""
-	switch {
-	case clowl && !cap:
-		return envelope.CLowl
-	case cap && !clowl:
-		return envelope.CAP
+	marked := envelope.AINL
+	for d, bears := range map[envelope.Dialect]bool{
+		envelope.CLowl: envelope.Scrap(text, "clowl") != "", envelope.CAP: envelope.Scrap(text, "sender_id") != "",
+		envelope.Clutch: strings.HasPrefix(envelope.Scrap(text, "v"), "clutch/"),
+	} {
+		switch {
+		case !bears:
+		case marked != envelope.AINL:
+			return envelope.AINL
+		default:
+			marked = d
+		}
 	}
-	return envelope.AINL
+	return marked
 }
 
 func decode(d envelope.Dialect, raw []byte, how envelope.Reading) Piece {

@@ -45,7 +45,12 @@ func TestALineIsReadInTheDialectThatItIsSaidIn(t *testing.T) {
 		{`{"task_id":"t","agent_id":"a","status":"ok"}`, "ainl refused invalid_envelope is an AgentTaskResult, not an AgentTaskRequest"},
 		{`{"agent_id":"a","role_types":[]}`, "ainl refused invalid_envelope is an AgentManifest, not an AgentTaskRequest"},
 		{`{"id":"pm-1","system_prompt":"x"}`, "ainl refused invalid_envelope is a CAP agent definition, not an AgentTaskRequest"},
-		{`{"v":"clutch/0"}`, "ainl refused invalid_envelope is a Clutch message, not an AgentTaskRequest"},
+		{clutchLine, "clutch task-1"},
+		{`{"type":"BLOCKER","payload":{}}`, `ainl refused invalid_envelope v: required: it looks like a Clutch message of the legacy type "BLOCKER"`},
+		{strings.Replace(clutchLine, `"type":"task.request"`, `"capabilities":[]`, 1), "clutch refused invalid_envelope is an AgentCard, not a message"},
+		{clutchLine[:80] + clutchLine, "clutch refused invalid_json "},
+		{`{"v":"clutch/0"}`, `clutch refused unsupported_version v: is another version, only "clutch/0.1" is supported`},
+		{`{"v":"clutch/0.1","clowl":"0.2"}`, "ainl refused invalid_envelope is ambiguous: a CLowl message and a Clutch message at once"},
 	} {
 		got := []string{}
 		for _, p := range dialect.Read([]byte(c.line), envelope.Strict) {

@@ -19,6 +19,9 @@ func Retell(t envelope.Task, to envelope.Dialect) []byte {
 	if findings.Refused() { // it was taken once: say what was understood then
 		m = asked(t)
 	}
+	if t.Agent != "" && (len(m.To) == 0 || m.Clutch.Routed()) {
+		m.To = []string{t.Agent} // the router has chosen it
+	}
 	said, _ := codecs[to].Encode(m)
 	return said
 }
@@ -27,7 +30,7 @@ func Retell(t envelope.Task, to envelope.Dialect) []byte {
 // not so much as the name of another dialect's mark in it is AINL's, which is
 // found without reading it again.
 func dialectOf(t envelope.Task) envelope.Dialect {
-	for _, mark := range []string{"clowl", `\u`} {
+	for _, mark := range []string{"clowl", "clutch/", `\u`} {
 		if t.Role == "" || bytes.Contains(t.Raw, []byte(mark)) {
 			return envelope.MarkedAs(t.Raw)
 		}

@@ -75,6 +75,7 @@ func TestTheRequestReachesTheAgentByteForByte(t *testing.T) {
 	}
 }
 
+// CLUTCH-64: the payload is data, between lines with a mark that its sender can't know.
 func TestAPromptSaysWhatToDoAndKeepsTheRequestApart(t *testing.T) {
 	b := playing(t, "tell")
 	b.Output, b.Stdin = agent.JSON, agent.Prompt

@@ -21,6 +21,8 @@ type Options struct {
 	Schemas *schema.Set                        // for checking answers; nil: the built-in ones
 	Modes   map[envelope.Control]envelope.Mode // a missing control is enforced
 
+	Workflows schema.Workflows // whose steps say what answers have to be
+
 	Own OwnDirs // in which no task has an agent work
 
 	// CheckRef checks a file URI of a task, as mailbox.Box.CheckRef does; nil: no check.

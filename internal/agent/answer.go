@@ -38,6 +38,7 @@ type answer struct {
 	attached []envelope.Attachment // of the CAP message with the answer
 
 	question *envelope.Result // the result if the question gets no reply in time; nil for none
+	again    bool             // the agent says that another attempt may succeed (CLUTCH-81)
 	unbound  []string         // tools with delivered results that the agent's definition doesn't bind
 }
 
@@ -89,8 +90,11 @@ func (g *Agent) read(j task.Job) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	if g.binding.Output == JSON {
+	switch g.binding.Output {
+	case JSON:
 		return decodeOutput(raw)
+	case Dispatched:
+		return decodeDispatched(raw, j)
 	}
 	return decodeAnswer(raw)
 }

@@ -61,9 +61,11 @@ const (
 	Envelope Format = "envelope" // an AgentTaskResult, or its output; metered
 	JSON     Format = "json"     // an object, which becomes the output
 	Text     Format = "text"     // text, which becomes the output's summary
+
+	Dispatched Format = "clutch-worker" // an object with taskId, success, output, error and usage
 )
 
-var formats = []Format{Envelope, JSON, Text, Claude, Codex, Cursor, Gemini}
+var formats = []Format{Envelope, JSON, Text, Claude, Codex, Cursor, Gemini, Dispatched}
 
 // Formats returns the names of all formats.
 func Formats() (names []string) {
@@ -74,10 +76,10 @@ func Formats() (names []string) {
 }
 
 // Metered reports whether answers state their cost.
-func (f Format) Metered() bool { return f == Envelope || eventReaders[f] != nil }
+func (f Format) Metered() bool { return f == Envelope || f == Dispatched || eventReaders[f] != nil }
 
 // Priced reports whether the cost includes money, and not only tokens.
-func (f Format) Priced() bool { return f == Envelope || f == Claude }
+func (f Format) Priced() bool { return f == Envelope || f == Dispatched || f == Claude }
 
 // Stdin is the standard input of an agent.
 type Stdin string
@@ -87,6 +89,8 @@ const (
 	Request Stdin = "request" // request.json, the task's exact bytes
 	Prompt  Stdin = "prompt"  // prompt.txt, the task as text for a language model
 	None    Stdin = "none"
+
+	Dispatch Stdin = "dispatch" // dispatch.json, a task.request of Clutch and its context
 )
 
 // Resend says what a changed request with the id of a started task means.
@@ -114,7 +118,7 @@ func newAgent(b Binding, opts Options) (*Agent, error) {
 	}
 	g.runArguments = b.terms()
 	if b.Worker != nil {
-		g.workers = newPool(b, g.environ, opts)
+		g.workers = g.newPool()
 	}
 	return g, nil
 }
@@ -181,8 +185,8 @@ func (b Binding) Check() (found []*FieldError) {
 	case len(b.Command) == 0 || b.Command[0] == "":
 		note(wrong("exec.command", "required, a list such as [./agent.sh]; or the agent has a worker or an inbox"))
 	}
-	if b.Sandbox.Active() && (b.Worker != nil || b.Inbox != nil) {
-		note(wrong("sandbox", "is for an exec agent, not for a worker or an inbox"))
+	if b.Sandbox.Active() && b.Inbox != nil {
+		note(wrong("sandbox", "is for an exec agent or a worker, not for an inbox"))
 	}
 	note(b.checkWords()...)
 	note(b.checkNumbers()...)
@@ -204,8 +208,8 @@ func (b Binding) checkWords() (found []*FieldError) {
 	if !slices.Contains(formats, b.Output) {
 		found = append(found, wrong("exec.output", "%q is not one of %s", b.Output, strings.Join(Formats(), ", ")))
 	}
-	if !slices.Contains([]Stdin{Request, Prompt, None}, b.Stdin) {
-		found = append(found, wrong("exec.stdin", "%q is not one of request, prompt, none", b.Stdin))
+	if !slices.Contains([]Stdin{Request, Prompt, Dispatch, None}, b.Stdin) {
+		found = append(found, wrong("exec.stdin", "%q is not one of request, prompt, dispatch, none", b.Stdin))
 	}
 	if b.Resend != Rerun && b.Resend != Refuse {
 		found = append(found, wrong("resend", "%q is not one of rerun, refuse", b.Resend))

@@ -20,6 +20,7 @@ func (g *Agent) complete(j task.Job, exit task.Exit, reply answer) envelope.Resu
 	}
 	if reply.hold == "" { // a waiting task has no answer to check
 		g.checkContract(j, reply.object, &r)
+		g.checkStep(j, reply.object, &r)
 		g.checkAttachments(j, reply.attached, &r)
 	}
 	g.checkTools(j, &r)

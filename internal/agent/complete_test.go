@@ -148,6 +148,7 @@ func TestEachCauseOfAnEndHasItsKind(t *testing.T) {
 		task.CauseIdleTimeout:    envelope.IdleTimeout,
 		task.CauseDeadline:       envelope.DeadlineExceeded,
 		task.CauseOutputTooLarge: envelope.OutputTooLarge,
+		task.CauseMemory:         envelope.OutOfMemory,
 		task.CauseInterrupted:    envelope.RunLost,
 	} {
 		j := jobFor(t, request(""))

@@ -9,6 +9,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/sandbox"
 	"mailboxd/internal/task"
 )
 
@@ -104,7 +105,7 @@ func (g *Agent) conclude(j task.Job, exit task.Exit, m *meter) task.Outcome {
 	o := task.Outcome{
 		Result: g.complete(j, exit, reply),
 		Exit:   exit,
-		Retry:  again || g.mayRepeat(reply, failure.Kind),
+		Retry:  again || reply.again && failure.Kind == "" || g.mayRepeat(reply, failure.Kind),
 	}
 	addMessages(&o, reply)
 	g.addUnanswered(&o, j, reply)
@@ -153,6 +154,8 @@ func (g *Agent) failure(j task.Job, exit task.Exit) envelope.Error {
 		return envelope.Error{Kind: envelope.DeadlineExceeded, Message: "the agent was not done at the deadline and was ended"}
 	case task.CauseOutputTooLarge:
 		return envelope.Error{Kind: envelope.OutputTooLarge, Message: fmt.Sprintf("the agent printed more than %d bytes, or wrote more to its result file, and was ended", b.MaxOutput)}
+	case task.CauseMemory:
+		return envelope.Error{Kind: envelope.OutOfMemory, Message: fmt.Sprintf("the agent used more memory than the %s of its sandbox.memory, and the kernel ended it", sandbox.FormatSize(b.Sandbox.Memory)) + stderrTail(j)}
 	case task.CauseExitTimeout:
 		return envelope.Error{Kind: envelope.ExitTimeout, Message: fmt.Sprintf("the agent had answered, did not exit for %v and was ended", b.ExitTimeout)}
 	case task.CauseLost:

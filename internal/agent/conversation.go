@@ -22,10 +22,10 @@ func (b Binding) Speaks() envelope.Dialect { return cmp.Or(b.Dialect, envelope.A
 
 func (b Binding) checkDialect() *FieldError {
 	if _, ok := dialect.Of(b.Speaks()); !ok {
-		return wrong("dialect", "%q is not one of ainl, clowl, cap", b.Dialect)
+		return wrong("dialect", "%q is not one of ainl, clowl, cap, clutch", b.Dialect)
 	}
-	if b.Worker != nil && b.Speaks() != envelope.AINL {
-		return wrong("dialect", "a worker speaks ainl")
+	if b.Worker != nil && b.Speaks() != envelope.AINL && b.Speaks() != envelope.Clutch {
+		return wrong("dialect", "a worker speaks ainl or clutch")
 	}
 	return nil
 }

@@ -26,7 +26,8 @@ func (g *Agent) enforcement(j task.Job, exit task.Exit, r envelope.Result) envel
 			levels[c] = held
 		}
 	}
-	set(envelope.ControlOutputContract, j.Task.Contract != nil, g.contractLevel(j))
+	_, inStep := g.opts.Workflows.StepOf(j.Task)
+	set(envelope.ControlOutputContract, inStep || j.Task.Contract != nil, g.contractLevel(j))
 	set(envelope.ControlExecutionMode, g.advises(), envelope.LevelObserved)
 	if _, judged := levels[envelope.ControlTools]; judged || j.Tools != nil {
 		set(envelope.ControlTools, j.Tools != nil, g.toolsLevel(j, &r))
@@ -37,7 +38,7 @@ func (g *Agent) enforcement(j task.Job, exit task.Exit, r envelope.Result) envel
 	if _, judged := levels[envelope.ControlDeadline]; !judged {
 		set(envelope.ControlDeadline, !j.Deadline.IsZero(), envelope.LevelDaemon)
 	}
-	g.addSandbox(levels, exit)
+	g.addSandbox(j, levels, exit)
 	return levels
 }
 

@@ -11,7 +11,7 @@ import (
 
 // replyFormats say for each other dialect how an agent answers in it.
 var replyFormats = map[envelope.Dialect]string{
-	envelope.CLowl: dialect.Prompt(),
+	envelope.CLowl: dialect.Prompt(), envelope.Clutch: dialect.ClutchPrompt(),
 	envelope.CAP: `Answer in CAP: JSON objects and nothing else, one a line.
 Your answer, or a message to anybody: {"type": "message", "recipient_id": "...", "content": "..."}; to your requester that is your answer, unless it has "expects_reply": true or ends with a question mark.
 Hand over work: {"type": "delegation_notice", "task_id": "<your task_id>.1", "recipient_id": "...", "context_summary": "what was done and what remains", "attachments": []}.

@@ -10,6 +10,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
+	"mailboxd/internal/conversation"
 	"mailboxd/internal/task"
 )
 
@@ -83,7 +84,7 @@ func (g *Agent) decodeMessages(j task.Job, text []byte) (answer, error) {
 	}
 	a := answer{messages: t.others, hold: t.hold, unbound: g.unbound(messages)}
 	if t.answer != nil {
-		a.result, a.attached = g.resultOf(j, *t.answer), t.answer.Attachments
+		a.result, a.attached, a.again = g.resultOf(j, *t.answer), t.answer.Attachments, conversation.AsksForAttempt(*t.answer)
 		a.object = member(a.result.Encode(), "output")
 	} else {
 		a.result.Status, a.result.Output.Summary = envelope.Partial, t.reason()

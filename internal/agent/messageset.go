@@ -86,7 +86,7 @@ func waitsFor(messages []envelope.Message, about envelope.Task) task.Reason {
 		switch {
 		case m.Act == envelope.Delegates && (m.Tie == envelope.Transfer || m.Tie == envelope.Assist):
 			return task.Children
-		case m.Act == envelope.Asks || m.Act == envelope.Inquires || m.WantsReply,
+		case m.Act == envelope.Asks || m.Act == envelope.Inquires || m.Act == envelope.Calls || m.WantsReply,
 			m.Act == envelope.Informs && slices.ContainsFunc(m.To, func(to string) bool { return to != about.Requester }):
 			waits = task.Reply
 		}

@@ -25,6 +25,8 @@ const (
 const (
 	AINL  Profile = "ainl"  // an AINL program as the agent: reads the request, prints an object
 	Shell Profile = "shell" // a script: reads the request, prints text
+
+	ClutchWorker Profile = "clutch-worker" // reads {dispatch, context}, prints {taskId, success, output, error, usage}
 )
 
 // A recipe holds the defaults of a profile.
@@ -44,6 +46,8 @@ var recipes = map[Profile]recipe{
 	Gemini: geminiRecipe,
 	AINL:   {stdin: Request, output: JSON},
 	Shell:  {stdin: Request, output: Text},
+
+	ClutchWorker: {stdin: Dispatch, output: Dispatched},
 }
 
 // Profiles returns the names of all profiles.

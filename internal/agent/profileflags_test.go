@@ -40,7 +40,7 @@ func TestAProfileFillsWhatABindingLeavesOut(t *testing.T) {
 
 func TestAProfileThatCannotBeIsRefused(t *testing.T) {
 	for want, b := range map[string]agent.Binding{
-		`profile: "cluade" is not one of ainl, claude, codex, cursor, gemini, shell`: {Profile: "cluade", Command: []string{"x"}},
+		`profile: "cluade" is not one of ainl, claude, clutch-worker, codex, cursor, gemini, shell`: {Profile: "cluade", Command: []string{"x"}},
 		"exec.command: required":                  {Profile: agent.Shell},
 		"model: only the command of a profile":    {Command: []string{"x"}, Model: "m"},
 		`model: "--yolo" would be read as a flag`: {Profile: agent.Gemini, Model: "--yolo"},

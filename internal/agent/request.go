@@ -37,6 +37,11 @@ func (g *Agent) prepare(j task.Job) (runner.Spec, error) {
 			return runner.Spec{}, err
 		}
 	}
+	if g.binding.Stdin == Dispatch {
+		if err := create(inDir(j, dispatchFile), g.dispatch(j)); err != nil {
+			return runner.Spec{}, err
+		}
+	}
 	fault.Point("request-written")
 	s, err := g.spec(j)
 	if err == nil && bubblewrap.Path != "" {

@@ -13,11 +13,13 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/cgroup"
 	"mailboxd/internal/confine"
 	"mailboxd/internal/host"
 	"mailboxd/internal/runner"
 	"mailboxd/internal/sandbox"
 	"mailboxd/internal/task"
+	"mailboxd/mailbox"
 )
 
 // Files in the run directory of a sandboxed run. The agent writes only below the work
@@ -79,7 +81,36 @@ func (g *Agent) makeWorkDir(j task.Job) error {
 	if err != nil {
 		return err
 	}
-	return create(inDir(j, sandboxFile), append(text, '\n'))
+	if err := create(inDir(j, sandboxFile), append(text, '\n')); err != nil || !g.binding.Sandbox.Tasks {
+		return err
+	}
+	if _, err := mailbox.RunFilesDir(g.opts.Own.State); err != nil {
+		return err
+	}
+	return create(g.tasksFile(j), nil)
+}
+
+// tasksFile returns the task file of a run in a sandbox. It is outside of the mailbox, so that
+// only this run can write to it.
+func (g *Agent) tasksFile(j task.Job) string {
+	f := mailbox.RunFile{Run: j.RunID, ID: j.Task.ID, Revision: j.Revision, Attempt: j.Attempt}
+	return f.Path(g.opts.Own.State)
+}
+
+// submitVariable names the task file of a run in a sandbox.
+const submitVariable = reserved + "SUBMIT_FILE"
+
+// addTasks adds the task file of a run to its sandbox. It appears in the place of a task file
+// of the mailbox, except in the weaker sandbox, which shows files where they are.
+func (g *Agent) addTasks(s *runner.Spec, r *sandbox.Run, j task.Job, b host.Bubblewrap) {
+	if !g.binding.Sandbox.Tasks || j.RunID == "" {
+		return
+	}
+	r.Tasks = sandbox.Path{Name: filepath.Join(g.opts.Own.Root, "tasks", j.RunID+".jsonl"), Real: g.tasksFile(j)}
+	if b.Path == runner.WeakerProgram {
+		r.Tasks.Name = r.Tasks.Real
+	}
+	s.Env = append(s.Env, submitVariable+"="+r.Tasks.Name)
 }
 
 // enclose adds the sandbox to the Spec of a run.
@@ -118,6 +149,12 @@ func (g *Agent) enclose(s *runner.Spec, j task.Job, b host.Bubblewrap) error {
 	for _, p := range append(slices.Clone(r.Write), r.Cwd) {
 		protectGit(&r, p)
 	}
+	if settings.Profile != sandbox.ReadOnly {
+		if err := noteAbsent(j, r); err != nil {
+			return err
+		}
+	}
+	g.addTasks(s, &r, j, b)
 	if len(settings.Network) > 0 {
 		self, err := os.Executable()
 		if err != nil {
@@ -129,7 +166,7 @@ func (g *Agent) enclose(s *runner.Spec, j task.Job, b host.Bubblewrap) error {
 	if b.Path == runner.WeakerProgram {
 		options = settings.WeakerOptions
 	}
-	s.Sandbox = runner.Sandbox{Program: b.Path, Options: options(r), ByName: b.ByName, Network: settings.Network}
+	s.Sandbox = runner.Sandbox{Program: b.Path, Options: options(r), ByName: b.ByName, Network: settings.Network, Limits: cgroup.Limits{Memory: settings.Memory, Processes: settings.Processes}}
 	return nil
 }
 
@@ -239,7 +276,7 @@ var sandboxControls = []envelope.Control{envelope.ControlFilesystem, envelope.Co
 
 // addSandbox adds what the sandbox enforced. Without one that was configured, nobody enforced
 // it.
-func (g *Agent) addSandbox(levels envelope.Levels, exit task.Exit) {
+func (g *Agent) addSandbox(j task.Job, levels envelope.Levels, exit task.Exit) {
 	level, held := envelope.LevelAdvisory, exit.Sandboxed || exit.Confined
 	switch {
 	case exit.Confined:
@@ -252,7 +289,24 @@ func (g *Agent) addSandbox(levels envelope.Levels, exit task.Exit) {
 			levels[c] = level
 		}
 	}
+	if held && levels[envelope.ControlSensitivity] == envelope.LevelDaemon && g.contained(j) {
+		levels[envelope.ControlSensitivity] = level
+	}
 	if held && levels[envelope.ControlRefs] == envelope.LevelDaemon {
 		levels[envelope.ControlRefs] = level
 	}
+}
+
+// contained reports whether the sandbox of a run lets the task reach only hosts that may see
+// it. The run may have begun with another configuration than the current one.
+func (g *Agent) contained(j task.Job) bool {
+	if g.workers != nil {
+		return g.binding.Sandbox.Contains(j.Task.Sensitivity)
+	}
+	var settings sandbox.Settings
+	text, err := os.ReadFile(inDir(j, sandboxFile))
+	if err != nil || json.Unmarshal(text, &settings) != nil {
+		return false
+	}
+	return settings.Contains(j.Task.Sensitivity)
 }

@@ -21,7 +21,8 @@ import (
 
 // A Worker configures processes that work for an agent, one task after another or several
 // at once. A process reads an AgentTaskRequest as one line and prints an AgentTaskResult
-// with its task_id as one line. The processes end with the daemon.
+// with its task_id as one line; or, in Clutch, it reads a task.request and prints messages up
+// to task.result or task.error. The processes end with the daemon.
 type Worker struct {
 	Command  []string // argv: a path or a name on PATH, then literal arguments
 	Count    int      // processes; 0: one
@@ -61,12 +62,16 @@ func (b Binding) checkWorker() *FieldError {
 	return nil
 }
 
-func newPool(b Binding, environ []string, opts Options) *worker.Pool {
+func (g *Agent) newPool() *worker.Pool {
+	b, environ, opts := g.binding, g.environ, g.opts
 	spec := worker.Spec{
 		Argv: b.Worker.Command, Env: environ, Cwd: b.Cwd,
 		Dir: opts.WorkerDir, Mark: runner.DirVariable,
 		Count: b.Worker.Count, InFlight: b.Worker.InFlight,
 		Backoff: b.Backoff, Grace: b.Grace,
+	}
+	if b.Sandbox.Active() {
+		spec.Enclose = g.encloseWorker
 	}
 	return worker.NewPool(spec, func(err error) {
 		if opts.Notice != nil {
@@ -77,19 +82,22 @@ func newPool(b Binding, environ []string, opts Options) *worker.Pool {
 
 // ask has a worker do the job.
 func (g *Agent) ask(ctx context.Context, j task.Job) task.Outcome {
-	line, err := workerLine(j.Task)
+	line, id, err := g.workerLine(j.Task)
 	if err != nil {
 		return g.notStarted(j, envelope.InternalError, "the task cannot be written as a line for a worker: "+err.Error())
 	}
 	got, err := g.workers.Ask(ctx, worker.Question{
-		ID: j.Task.ID, Line: line, Timeout: g.timeout(j), Deadline: j.Deadline,
+		ID: id, Line: line, Timeout: g.timeout(j), Deadline: j.Deadline, Interim: g.interim(j),
 	})
 	exit := task.Exit{PID: got.PID, Started: got.Started, Finished: got.Finished, Wall: got.Wall}
+	if inside := got.Sandbox.Release != nil && got.Line != nil; inside { // only the command prints, and it runs only inside
+		exit.Sandboxed, exit.Confined = !got.Sandbox.Weaker, got.Sandbox.Weaker
+	}
 	if err != nil {
 		exit.Code = -1
 		return g.noReply(j, exit, err)
 	}
-	reply, err := decodeAnswer(got.Line)
+	reply, err := g.decodeLine(j, got.Line)
 	if reply = g.checkIdentity(j, reply, err); reply.err != nil {
 		reply = failed(reply, envelope.Error{Kind: reply.kind, Message: reply.err.Error()})
 	}
@@ -97,10 +105,20 @@ func (g *Agent) ask(ctx context.Context, j task.Job) task.Outcome {
 	return task.Outcome{Result: g.complete(j, exit, reply), Exit: exit}
 }
 
-// workerLine returns a task as one AgentTaskRequest on one line: the exact bytes of an AINL
+// workerLine returns a task as one line in the worker's dialect, and the id by which the
+// worker answers it.
+func (g *Agent) workerLine(t envelope.Task) ([]byte, envelope.ID, error) {
+	if g.binding.Speaks() == envelope.Clutch {
+		return clutchLine(t)
+	}
+	line, err := ainlLine(t)
+	return line, t.ID, err
+}
+
+// ainlLine returns a task as one AgentTaskRequest on one line: the exact bytes of an AINL
 // request, the translation of any other. A process has several tasks at once, so a line
 // that it couldn't parse, or answer by its task_id, is an error here.
-func workerLine(t envelope.Task) ([]byte, error) {
+func ainlLine(t envelope.Task) ([]byte, error) {
 	line := dialect.Retell(t, envelope.AINL)
 	if !bytes.Equal(line, t.Raw) {
 		again, findings := envelope.DecodeTask(line, envelope.Strict)
@@ -148,6 +166,9 @@ func oneLine(raw []byte) ([]byte, error) {
 
 // noReply returns the outcome of a job that no worker answered.
 func (g *Agent) noReply(j task.Job, exit task.Exit, err error) task.Outcome {
+	if missing, ok := errors.AsType[*noSandboxError](err); ok {
+		return g.notStarted(j, envelope.SandboxUnavailable, missing.Error())
+	}
 	if start, ok := errors.AsType[*worker.StartError](err); ok {
 		return g.noProcess(j, start)
 	}
@@ -180,6 +201,16 @@ func (g *Agent) noReply(j task.Job, exit task.Exit, err error) task.Outcome {
 // another attempt at all its jobs.
 func (g *Agent) workerDied(j task.Job, exit task.Exit, died *worker.ExitError) task.Outcome {
 	exit.Code, exit.Signal = died.Code, died.Signal
+	if died.Unsandboxed {
+		exit.Reason = strings.TrimSpace(string(died.Stderr))
+		return g.notEnclosed(j, exit)
+	}
+	if died.OutOfMemory {
+		exit.Cause = task.CauseMemory
+		failure := g.failure(j, exit)
+		failure.Message += quote(died.Stderr, died.Cut)
+		return task.Outcome{Result: g.complete(j, exit, failed(g.answer(j), failure)), Exit: exit}
+	}
 	failure := envelope.Error{Kind: envelope.AgentCrashed, Message: died.Error() + quote(died.Stderr, died.Cut)}
 	reply := g.answer(j)
 	retry := died.Code == tempFail || g.mayRepeat(reply, failure.Kind)

@@ -34,7 +34,7 @@ func (a *Agents) Keep(earlier *Agents) {
 
 func sameWorkers(a, b *Agent) bool {
 	x, y := a.binding, b.binding
-	return reflect.DeepEqual(x.Worker, y.Worker) && reflect.DeepEqual(a.environ, b.environ) &&
+	return reflect.DeepEqual(x.Worker, y.Worker) && reflect.DeepEqual(a.environ, b.environ) && reflect.DeepEqual(x.Sandbox, y.Sandbox) &&
 		x.Cwd == y.Cwd && x.Backoff == y.Backoff && x.Grace == y.Grace && a.opts.WorkerDir == b.opts.WorkerDir
 }
 

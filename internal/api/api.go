@@ -25,6 +25,7 @@ import (
 // Options configure a Server.
 type Options struct {
 	SocketPaths []client.SocketPath // where its socket may be; the first that works is taken
+	GroupSocket client.SocketPath   // for approvers of a group; zero for none
 	Version     string              // of this program
 
 	// RunOf says why a process is part of a run, or "". A process that cannot be
@@ -40,6 +41,8 @@ type Options struct {
 	// Proofs returns the proofs that approvers need, and their keys.
 	Proofs func() proof.Approvers
 
+	Cards func() []client.Card // what the configuration says that agents can do; nil: nothing
+
 	Reload     func() client.ConfigDiff // reads the configuration again
 	ConfigDiff func() client.ConfigDiff // compares the configuration with its file
 
@@ -50,12 +53,11 @@ type Options struct {
 // A Server is the control socket of a daemon. Open makes it, Serve answers at it,
 // Close takes the socket away.
 type Server struct {
-	opts       Options
-	engine     *dispatch.Dispatcher
-	records    *Records
-	socketPath client.SocketPath
-	listener   net.Listener
-	opened     time.Time
+	opts    Options
+	engine  *dispatch.Dispatcher
+	records *Records
+	sockets []*socket // the control socket, and the approvers' socket if there is one
+	opened  time.Time
 
 	mu     sync.RWMutex // held by each request while it is answered: guards closed
 	closed bool
@@ -68,22 +70,24 @@ func Open(ctx context.Context, engine *dispatch.Dispatcher, opts Options) (*Serv
 		opts: opts, engine: engine, opened: time.Now(),
 		records: &Records{Root: engine.Box.Path(), State: engine.State, Ledger: engine.Ledger.Reader},
 	}
-	var failed error
-	for _, location := range opts.SocketPaths {
-		listener, err := location.Listen(ctx)
-		if err == nil {
-			d.socketPath, d.listener = location, d.newListener(listener)
-			return d, nil
-		}
-		failed = errors.Join(failed, err)
+	if err := d.openSocket(ctx, opts.SocketPaths...); err != nil {
+		return nil, fmt.Errorf("open control socket: %w", err)
 	}
-	return nil, fmt.Errorf("open control socket: %w", failed)
+	if opts.GroupSocket.Group != 0 {
+		if err := d.openSocket(ctx, opts.GroupSocket); err != nil {
+			return nil, errors.Join(fmt.Errorf("open approvers_socket: %w", err), d.Close())
+		}
+	}
+	return d, nil
 }
 
-// Close takes the socket away.
-func (d *Server) Close() error {
-	_ = d.listener.Close() // Serve has done so, if it was called
-	return d.socketPath.Remove()
+// Close takes the sockets away.
+func (d *Server) Close() (err error) {
+	for _, s := range d.sockets {
+		_ = s.listener.Close() // Serve has done so, if it was called
+		err = errors.Join(err, s.path.Remove())
+	}
+	return err
 }
 
 // patience is how long those who are answered may take once we stop.
@@ -111,8 +115,10 @@ func (d *Server) Serve(ctx context.Context) error {
 			return nil
 		})
 	}
-	answer(d.listener)
-	work.Go(func() error { d.keepSocket(ctx, answer); return nil })
+	for _, s := range d.sockets {
+		answer(s.listener)
+		work.Go(func() error { d.keep(ctx, s, answer); return nil })
+	}
 	work.Go(func() error {
 		<-ctx.Done()
 		wait, stop := context.WithTimeout(context.WithoutCancel(ctx), patience)

@@ -29,13 +29,14 @@ func (d *Server) controls() []route {
 		one("cancel", "Ends a task; answers when nothing of its run is left.", e.Cancel),
 		{"POST", "/tasks/{id}/cancel-tree", "Ends a task, and all open tasks below it; answers when nothing of their runs is left.", "", client.ControlOptions{}, client.Tree{}, d.cancelTree},
 		one("hold", "Keeps a task from starting until release.", e.Hold),
-		one("release", "Lets go of a task that an operator holds, or that may have run before the ledger was lost; tries a callback again that failed. It is no approval.", e.Release),
+		one("release", "Lets go of a task that an operator holds, or that may have run before the ledger was lost or restored; tries a callback again that failed. It is no approval.", e.Release),
 		one("retry", "Runs a task again that ended in error, cancelled or rejected.", e.Retry),
 		{"POST", "/tasks/{id}/apply", "Puts the work of a task, from its worktree, into the repository that it began from.", "", client.ApplyOptions{}, client.Application{}, d.apply},
 		agent("pause", "Keeps an agent, or every agent, from starting anything until resume.", e.Pause),
 		agent("resume", "Ends the pause of exactly that name.", e.Resume),
 		agent("drain", "Pauses, and answers when nothing of it runs any more.", e.Drain),
 		{"POST", "/reload", "Has the daemon read its configuration again; answers with what changed.", "", nil, client.ConfigDiff{}, d.reload},
+		{"POST", "/gc", "Removes the data that is older than its retention, or only counts it.", "", client.GCOptions{}, client.Collected{}, d.collect},
 		{"GET", "/config/diff", "How the configuration of the daemon differs from its file. Only for the user of the daemon.", "", nil, client.ConfigDiff{}, d.configDiff},
 	}
 }
@@ -202,6 +203,19 @@ func (d *Server) reload(r *http.Request) (any, error) {
 		return nil, err
 	}
 	return d.opts.Reload(), nil
+}
+
+// collect removes old data.
+func (d *Server) collect(r *http.Request) (any, error) {
+	var options client.GCOptions
+	if err := read(r, &options); err != nil {
+		return nil, err
+	}
+	if err := d.maySteer(r, "gc", ""); err != nil {
+		return nil, err
+	}
+	gone, err := d.engine.Collect(r.Context(), options.DryRun)
+	return client.Collected(gone), err
 }
 
 // configDiff compares the configuration of the daemon with its file.

@@ -1,9 +1,11 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"slices"
 	"strings"
+	"unicode"
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
@@ -26,27 +28,62 @@ func (b *Records) search(ctx context.Context, f client.Filter) (found []client.T
 	page := filterOf(f)
 	page.Limit = searchPage
 	for {
-		rows, err := b.Ledger.Tasks(ctx, page)
+		texts, err := b.Ledger.Texts(ctx, page)
 		if err != nil {
 			return nil, err
 		}
-		tasks, err := b.requested(ctx, rows)
-		if err != nil {
-			return nil, err
-		}
-		for _, t := range tasks {
+		for _, text := range texts {
+			if !mayMatch(text.Row, text.Request, words) {
+				continue
+			}
+			t := described(text.Row, text.Request)
 			if !matches(t, words, f.Labels) {
 				continue
 			}
 			if found = append(found, t); len(found) == f.Limit {
-				return found, nil
+				return b.whole(ctx, found)
 			}
 		}
-		if len(rows) < searchPage {
-			return found, nil
+		if len(texts) < searchPage {
+			return b.whole(ctx, found)
 		}
-		page.AfterSeq = rows[len(rows)-1].Seq
+		page.AfterSeq = texts[len(texts)-1].Row.Seq
 	}
+}
+
+// whole returns tasks with what their rows say of them. They have the descriptions and labels
+// that were found.
+func (b *Records) whole(ctx context.Context, found []client.Task) ([]client.Task, error) {
+	seqs := make([]int64, len(found))
+	for i, t := range found {
+		seqs[i] = t.Seq
+	}
+	rows, err := b.Ledger.TasksOf(ctx, seqs)
+	if err != nil {
+		return nil, err
+	}
+	for i, t := range found {
+		if row, ok := rows[t.Seq]; ok {
+			found[i] = viewOf(row)
+			found[i].Description, found[i].Labels = t.Description, t.Labels
+		}
+	}
+	return slices.DeleteFunc(found, func(t client.Task) bool { return t.State == "" }), nil // removed meanwhile
+}
+
+// mayMatch reports whether a task may have all words. It looks for them in the row and in the
+// line of the request, which is much faster than to decode the line. The texts of an AINL line
+// without escapes stand in the line as they are.
+func mayMatch(row task.Task, raw []byte, words []string) bool {
+	if row.Dialect != envelope.AINL && row.Dialect != "" || bytes.IndexByte(raw, '\\') >= 0 {
+		return true
+	}
+	line := bytes.ToLower(raw)
+	return !slices.ContainsFunc(words, func(word string) bool {
+		ofSeveral := strings.ContainsFunc(word, func(r rune) bool { return r == '=' || unicode.IsSpace(r) })
+		return !ofSeveral && !bytes.Contains(line, []byte(word)) && !slices.ContainsFunc(
+			[]string{string(row.ID), row.Agent, row.Requester, row.Type}, func(text string) bool { return strings.Contains(strings.ToLower(text), word) })
+	})
 }
 
 // matches reports whether a task has all words, which are lower-case, and all labels, as
@@ -76,8 +113,7 @@ func matches(t client.Task, words, labels []string) bool {
 	return true
 }
 
-// requested returns tasks with what their requests say of them. A request that is too old
-// to be kept says nothing.
+// requested returns tasks with what their requests say of them.
 func (b *Records) requested(ctx context.Context, rows []task.Task) ([]client.Task, error) {
 	seqs := make([]int64, len(rows))
 	for i, row := range rows {
@@ -89,13 +125,19 @@ func (b *Records) requested(ctx context.Context, rows []task.Task) ([]client.Tas
 	}
 	tasks := make([]client.Task, len(rows))
 	for i, row := range rows {
-		tasks[i] = viewOf(row)
-		if raw := requests[row.Seq]; raw != nil {
-			t, _ := dialect.DecodeTask(row.Dialect, raw, envelope.Legacy)
-			tasks[i].Description, tasks[i].Labels = t.Description, t.Labels()
-		}
+		tasks[i] = described(row, requests[row.Seq])
 	}
 	return tasks, nil
+}
+
+// described returns a task with what its request says of it; nil says nothing.
+func described(row task.Task, raw []byte) client.Task {
+	found := viewOf(row)
+	if raw != nil {
+		t, _ := dialect.DecodeTask(row.Dialect, raw, envelope.Legacy)
+		found.Description, found.Labels = t.Description, t.Labels()
+	}
+	return found
 }
 
 // addShortIDs gives tasks with random ids their short ids.

@@ -49,7 +49,11 @@ func generated(t *testing.T) string {
 	var b strings.Builder
 	d := &Server{engine: &dispatch.Dispatcher{}}
 	fmt.Fprint(&b, "\n## Requests\n\n| request | query | body | answer | |\n|---|---|---|---|---|\n")
-	for _, r := range append(d.routes(), route{method: "GET", path: "/events", query: "task, after", about: "Events as they come; see above."}) {
+	streams := []route{
+		{method: "GET", path: "/events", query: "task, after", about: "Events as they come; see above."},
+		{method: "GET", path: "/clutch/events", query: "run_id, thread_id, task_id, from, type, after", about: "The same events as messages of Clutch; see above."},
+	}
+	for _, r := range append(d.routes(), streams...) {
 		fmt.Fprintf(&b, "| `%s %s%s` | %s | %s | %s | %s |\n", r.method, client.Base, r.path, r.query, typeName(r.body), typeName(r.answer), r.about)
 	}
 	fmt.Fprint(&b, "\n## Errors\n\nEvery answer that is not 200 is a Failure.\n\n| kind | status | |\n|---|---|---|\n")

@@ -10,9 +10,10 @@ import (
 	"mailboxd/internal/client"
 )
 
-// admit lets in the user whose daemon this is, and users who may approve.
+// admit lets in the user whose daemon this is, and users who may approve. At the approvers'
+// socket it lets in approvers alone.
 func (d *Server) admit(p peer) error {
-	if p.uid == os.Geteuid() || len(d.opts.Approvers(p.uid)) > 0 {
+	if p.uid == os.Geteuid() && !p.ofGroup || len(d.opts.Approvers(p.uid)) > 0 {
 		return nil
 	}
 	return forbidden("%s may not use this mailbox", p.name())

@@ -26,6 +26,7 @@ import (
 type fixture struct {
 	*client.Client
 	memory   *ledger.Ledger
+	server   *api.Server
 	location client.SocketPath
 	stop     func() // the daemon; it returns when that has stopped
 }
@@ -35,12 +36,18 @@ func stranger(int) (string, error) { return "", nil }
 
 // open opens a server that asks runOf which process is part of a run. Its agent works
 // until it is ended.
-func open(t *testing.T, runOf func(int) (string, error)) *fixture {
+func open(t testing.TB, runOf func(int) (string, error)) *fixture {
 	t.Helper()
 	return openAt(t, filepath.Join(t.TempDir(), "run"), runOf)
 }
 
-func openAt(t *testing.T, dir string, runOf func(int) (string, error)) *fixture {
+func openAt(t testing.TB, dir string, runOf func(int) (string, error)) *fixture {
+	t.Helper()
+	return openWith(t, dir, api.Options{RunOf: runOf, Approvers: func(int) []string { return nil }})
+}
+
+// openWith opens a server whose control socket is in dir.
+func openWith(t testing.TB, dir string, opts api.Options) *fixture {
 	t.Helper()
 	parts := places(t)
 	d, err := dispatch.Open(t.Context(), parts, agents(), store.Options{Workers: 2, Queue: 9000, Grace: time.Millisecond})
@@ -48,14 +55,11 @@ func openAt(t *testing.T, dir string, runOf func(int) (string, error)) *fixture 
 		t.Fatal(err)
 	}
 	location := client.SocketPath{Dir: dir, Name: "x.sock"}
-	server, err := api.Open(t.Context(), d, api.Options{
-		SocketPaths: []client.SocketPath{location}, Version: "test", RunOf: runOf,
-		Recheck:   5 * time.Millisecond,
-		Survivors: func(string) ([]task.Survivor, error) { return []task.Survivor{{PID: 7, Command: "sh"}}, nil },
-		Approvers: func(int) []string { return nil },
-		Proofs:    func() proof.Approvers { return proof.Approvers{} },
-		Reload:    func() client.ConfigDiff { return client.ConfigDiff{File: "read again"} },
-	})
+	opts.SocketPaths, opts.Version, opts.Recheck = []client.SocketPath{location}, "test", 5*time.Millisecond
+	opts.Survivors = func(string) ([]task.Survivor, error) { return []task.Survivor{{PID: 7, Command: "sh"}}, nil }
+	opts.Proofs = func() proof.Approvers { return proof.Approvers{} }
+	opts.Reload = func() client.ConfigDiff { return client.ConfigDiff{File: "read again"} }
+	server, err := api.Open(t.Context(), d, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +67,7 @@ func openAt(t *testing.T, dir string, runOf func(int) (string, error)) *fixture 
 	var serving errgroup.Group
 	serving.Go(func() error { return d.Serve(ctx) })
 	serving.Go(func() error { return server.Serve(ctx) })
-	h := &fixture{memory: parts.Ledger, location: location}
+	h := &fixture{memory: parts.Ledger, server: server, location: location}
 	h.stop = func() {
 		stop()
 		if err := serving.Wait(); err != nil {
@@ -83,7 +87,7 @@ func openAt(t *testing.T, dir string, runOf func(int) (string, error)) *fixture 
 	return h
 }
 
-func places(t *testing.T) store.Parts {
+func places(t testing.TB) store.Parts {
 	t.Helper()
 	dir := t.TempDir()
 	box, err := mailbox.Open(filepath.Join(dir, "box"))

@@ -20,11 +20,12 @@ const maxCallers = 128
 type limitedListener struct {
 	net.Listener
 	partOfRun func(peer) (why string)
+	ofGroup   bool          // it is the approvers' socket
 	slots     chan struct{} // holds a token for each caller
 }
 
-func (d *Server) newListener(l net.Listener) *limitedListener {
-	return &limitedListener{l, d.partOfRun, make(chan struct{}, maxCallers)}
+func (d *Server) newListener(l net.Listener, ofGroup bool) *limitedListener {
+	return &limitedListener{l, d.partOfRun, ofGroup, make(chan struct{}, maxCallers)}
 }
 
 // Accept returns the next caller.
@@ -39,6 +40,7 @@ func (p *limitedListener) Accept() (net.Conn, error) {
 			conn.Close()
 			continue
 		}
+		who.ofGroup = p.ofGroup
 		caller := &caller{conn, who, func() {}}
 		if p.admit(caller) {
 			return caller, nil

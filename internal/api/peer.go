@@ -22,6 +22,7 @@ import (
 type peer struct {
 	pid, uid int
 	process  *os.File // a pidfd: it keeps the number from meaning another process; nil when it is gone
+	ofGroup  bool     // it is connected to the approvers' socket
 }
 
 // peerOf asks the kernel who connected.

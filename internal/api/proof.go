@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"mailboxd/internal/core"
 	"mailboxd/internal/proof"
 	"mailboxd/internal/task"
+	"mailboxd/internal/view"
 )
 
 // statement answers with what the caller has to sign to decide about a task.
@@ -44,28 +46,58 @@ func (d *Server) statement(r *http.Request) (any, error) {
 		for _, key := range approver.Keys {
 			answer.Keys = append(answer.Keys, proof.Line(key))
 		}
+		for _, key := range approver.Passkeys {
+			answer.Passkeys = append(answer.Passkeys, key.String())
+		}
 	}
 	answer.Needs = max(needed, who.Needs(row)).String()
 	return answer, nil
 }
 
-// proven adds to a person the proof of a decision: the signature that the caller sent, or the
-// number that is typed at the caller's terminal.
+// proven adds to a person the proof of a decision: the number that is typed at the caller's
+// terminal, or the signature that the caller sent. With both, the signature is the proof, and
+// counts once the number was typed.
 func (d *Server) proven(ctx context.Context, who core.Person, verb string, id envelope.ID, word client.Decision) (core.Person, error) {
-	switch {
-	case word.Proof != nil:
-		who.Proof = task.Proof{Kind: proof.KindSSH, Expires: word.Proof.Expires, Signature: word.Proof.Signature, Key: proof.FingerprintOf(word.Proof.Signature)}
-	case word.Terminal:
-		p := peerIn(ctx)
-		terminal, err := confirmAtTerminal(ctx, p, fmt.Sprintf("mailboxd: %s asks to %s the task %s.", who, verb, id))
-		if err != nil {
-			why := "the decision was not confirmed at a terminal: " + err.Error()
-			if err := d.engine.RefuseApproval(context.WithoutCancel(ctx), id, p.String(), why); err != nil {
-				return who, err
-			}
-			return who, forbidden("%s may not %s: %s", p, verb, why)
+	who.Digest = word.Digest
+	if word.Terminal {
+		var err error
+		if who, err = d.confirmed(ctx, who, verb, id, word); err != nil {
+			return who, err
 		}
-		who.Proof = task.Proof{Kind: proof.KindTerminal, Terminal: terminal}
+	}
+	if word.Proof != nil {
+		kind := cmp.Or(word.Proof.Kind, proof.KindSSH)
+		if kind != proof.KindSSH && kind != proof.KindPasskey {
+			return who, bad("proof.kind: must be ssh or passkey")
+		}
+		who.Proof = task.Proof{Kind: kind, Expires: word.Proof.Expires, Signature: word.Proof.Signature, Key: proof.FingerprintOf(kind, word.Proof.Signature)}
 	}
 	return who, nil
+}
+
+// confirmed has a person type a number at the caller's terminal. The decision is about the
+// question that was asked then.
+func (d *Server) confirmed(ctx context.Context, who core.Person, verb string, id envelope.ID, word client.Decision) (core.Person, error) {
+	row, asked, _, err := d.engine.Question(ctx, verb, id)
+	if err != nil {
+		return who, err
+	}
+	if who.Digest != "" && who.Digest != asked.Digest {
+		return who, &client.Error{Kind: client.Conflict, Message: fmt.Sprintf("what is asked about %s has changed; look at it again", id)}
+	}
+	who.Digest = asked.Digest
+	p, question := peerIn(ctx), fmt.Sprintf("mailboxd: %s asks to %s the task %s.", who, verb, id)
+	if word.Number != "" {
+		question += "\n" + view.Question(approvalOf(row.Revision, asked))
+	}
+	terminal, err := confirmAtTerminal(ctx, p, question, word.Number)
+	if err == nil {
+		who.Proof = task.Proof{Kind: proof.KindTerminal, Terminal: terminal}
+		return who, nil
+	}
+	why := "the decision was not confirmed at a terminal: " + err.Error()
+	if err := d.engine.RefuseApproval(context.WithoutCancel(ctx), id, p.String(), why); err != nil {
+		return who, err
+	}
+	return who, forbidden("%s may not %s: %s", p, verb, why)
 }

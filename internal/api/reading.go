@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
 	"mailboxd/internal/task"
@@ -100,6 +102,35 @@ func (d *Server) row(r *http.Request) (any, error) {
 		return nil, err
 	}
 	return d.records.Latest(r.Context(), id)
+}
+
+// request answers with the request of a revision, if it is kept.
+func (d *Server) request(r *http.Request) (any, error) {
+	id, err := idIn(r)
+	if err != nil {
+		return nil, err
+	}
+	revision, err := number(r, "revision", 0)
+	if err != nil {
+		return nil, err
+	}
+	revisions, err := d.records.revisions(r.Context(), id)
+	if err != nil {
+		return nil, err
+	}
+	row := revisions[len(revisions)-1]
+	if revision > 0 {
+		at := slices.IndexFunc(revisions, func(t task.Task) bool { return int64(t.Revision) == revision })
+		if at < 0 {
+			return nil, &client.Error{Kind: client.NoTask, Message: fmt.Sprintf("task %s has no revision %d", id, revision)}
+		}
+		row = revisions[at]
+	}
+	raw, err := d.records.Ledger.Raw(r.Context(), row.Seq)
+	if err == nil && !jsontext.Value(raw).IsValid() {
+		err = &client.Error{Kind: client.NoTask, Message: fmt.Sprintf("the request of task %s is not JSON", id)}
+	}
+	return raw, err
 }
 
 func (d *Server) below(r *http.Request) (any, error) {

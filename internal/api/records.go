@@ -48,6 +48,9 @@ func (b *Records) Tasks(ctx context.Context, f client.Filter) (tasks []client.Ta
 	if err == nil && f.Described {
 		err = b.addShortIDs(ctx, tasks)
 	}
+	if err == nil {
+		err = b.addRuns(ctx, tasks)
+	}
 	return tasks, err
 }
 
@@ -87,7 +90,7 @@ func (b *Records) Details(ctx context.Context, id envelope.ID) (client.TaskDetai
 	}
 	last := revisions[len(revisions)-1]
 	tasks := []client.Task{viewOf(last)}
-	if err := b.addShortIDs(ctx, tasks); err != nil {
+	if err := errors.Join(b.addShortIDs(ctx, tasks), b.addRuns(ctx, tasks)); err != nil {
 		return client.TaskDetails{}, err
 	}
 	file := client.TaskDetails{Task: tasks[0], Why: why(last), Earlier: viewsOf(revisions[:len(revisions)-1])}
@@ -184,7 +187,7 @@ func viewOf(t task.Task) client.Task {
 		Seq: t.Seq, ID: t.ID, Revision: t.Revision, State: t.State, Held: t.Reasons, Until: t.Until,
 		Attempt: t.Attempt, Agent: t.Agent, Requester: t.Requester, Type: t.Type, Deadline: t.Deadline,
 		Received: t.Received, Finished: t.Finished, Status: t.Status, Kind: t.Kind,
-		ResultFinal: t.State == task.Done && !t.Replaces, CallbackFailed: t.LacksCallback(), Depth: t.Depth, Dialect: foreign(t.Dialect), File: t.File, Offset: t.Offset,
+		ResultFinal: t.State == task.Done && !t.Replaces, CallbackFailed: t.LacksCallback(), Depth: t.Depth, Priority: t.Priority, Dialect: foreign(t.Dialect), File: t.File, Offset: t.Offset,
 	}
 }
 

@@ -39,38 +39,55 @@ func (d *Server) routes() []route {
 		{"GET", "/tasks/{id}", "All that is known of a task.", "", nil, client.TaskDetails{}, d.caseFile},
 		{"GET", "/tasks/{id}/row", "The latest revision of a task.", "", nil, client.Task{}, d.row},
 		{"GET", "/tasks/{id}/result", "The result file of a task, as it is.", "", nil, nil, d.result},
+		{"GET", "/tasks/{id}/request", "The request of a revision of a task, as it came; of the latest one without a number.", "revision", nil, nil, d.request},
 		{"GET", "/tasks/{id}/below", "The open tasks below a task: the tasks that its runs asked for, the tasks below these, and so on.", "", nil, client.Page{}, d.below},
 		{"GET", "/files", "How far the task files were read.", "", nil, client.Cursors{}, d.files},
 		{"GET", "/accounts", "The budgets of a day of which something was reserved or spent.", "day", nil, client.Balances{}, d.accounts},
+		{"GET", "/stats", "Sums over the tasks and runs that ended since a time, by day and agent, and the queues of now.", "since", nil, client.Stats{}, d.stats},
 		{"GET", "/events/list", "Events, oldest first; at most 1000 at once.", "task, after, limit", nil, client.EventList{}, d.events},
 		{"GET", "/thread", "A conversation: the one of that name, the one that a task is part of, or a trace.", "id", nil, client.Dialogue{}, d.thread},
 		{"GET", "/trace", "A chain of work: the one of that name, or the one that a task or a conversation is part of.", "id", nil, client.Dialogue{}, d.trace},
-	}, slices.Concat(d.controls(), d.decisions(), d.fetching())...)
+		{"GET", "/clutch/replay", "What the ledger has of a run, as messages of Clutch. The run is named by its run_id or by one of its tasks.", "run_id", nil, client.Replay{}, d.replay},
+		{"POST", "/page", "Judges a process that asks the page of `mailboxd web` for something, and records a refusal.", "", client.PageRequest{}, client.PageVerdict{}, d.judgePage},
+	}, slices.Concat(d.routing(), d.controls(), d.decisions(), d.fetching())...)
 }
 
-// handler is the table with its guards. The stream of events is the one thing
-// that is no question with an answer.
+// handler answers the requests at both sockets. The stream of events is the one thing that is
+// no question with an answer.
 func (d *Server) handler() http.Handler {
-	mux := http.NewServeMux()
-	for _, r := range d.routes() {
-		mux.HandleFunc(r.method+" "+client.Base+r.path, d.answering(r))
-	}
-	mux.HandleFunc("GET "+client.Base+"/events", d.stream)
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		fail(w, http.StatusNotFound, client.NoRoute, "there is no "+r.Method+" "+r.URL.Path)
-	})
+	control, approvers := d.mux(d.routes()), d.mux(d.groupRoutes())
+	control.HandleFunc("GET "+client.Base+"/events", d.stream)
+	control.HandleFunc("GET "+client.Base+"/clutch/events", d.clutchStream)
+	control.HandleFunc("GET /metrics", d.serveMetrics)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		d.mu.RLock()
 		defer d.mu.RUnlock()
 		if d.closed {
 			return
 		}
-		if err := d.admit(peerIn(r.Context())); err != nil {
+		p := peerIn(r.Context())
+		if err := d.admit(p); err != nil {
 			d.refuse(w, r, err)
 			return
 		}
-		mux.ServeHTTP(w, r)
+		if p.ofGroup {
+			approvers.ServeHTTP(w, r)
+			return
+		}
+		control.ServeHTTP(w, r)
 	})
+}
+
+// mux answers the requests of a table, and refuses others.
+func (d *Server) mux(routes []route) *http.ServeMux {
+	mux := http.NewServeMux()
+	for _, r := range routes {
+		mux.HandleFunc(r.method+" "+client.Base+r.path, d.answering(r))
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		fail(w, http.StatusNotFound, client.NoRoute, "there is no "+r.Method+" "+r.URL.Path+" at this socket")
+	})
+	return mux
 }
 
 // maxBody bounds the body of a request, of which none is long but an answer: of
@@ -155,6 +172,7 @@ func kindOf(ctx context.Context, err error) string {
 	_, conflict := errors.AsType[*core.StateError](err)
 	_, unfit := errors.AsType[*dispatch.ApplyError](err)
 	_, mayNot := errors.AsType[*core.ForbiddenError](err)
+	_, unrouted := errors.AsType[*dispatch.RouteError](err)
 	switch {
 	case ok:
 		return said.Kind
@@ -162,9 +180,9 @@ func kindOf(ctx context.Context, err error) string {
 		return client.Forbidden
 	case errors.Is(err, dispatch.ErrNoAgent):
 		return client.BadRequest
-	case conflict, unfit, errors.Is(err, core.ErrTooLate), errors.Is(err, core.ErrChanged),
+	case conflict, unfit, unrouted, errors.Is(err, core.ErrTooLate), errors.Is(err, core.ErrChanged),
 		errors.Is(err, core.ErrLeased), errors.Is(err, core.ErrLeaseOver),
-		errors.Is(err, core.ErrStillRefused), errors.Is(err, dispatch.ErrNoRequest):
+		errors.Is(err, core.ErrStillRefused), errors.Is(err, core.ErrFollower), errors.Is(err, dispatch.ErrNoRequest):
 		return client.Conflict
 	case errors.Is(err, dispatch.ErrNoAnswer):
 		return client.BadRequest

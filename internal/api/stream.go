@@ -28,11 +28,27 @@ func (d *Server) stream(w http.ResponseWriter, r *http.Request) {
 		d.refuse(w, r, err)
 		return
 	}
+	d.follow(w, r, after, func(text *bytes.Buffer, after int64) (int64, error) { return d.write(r, text, id, after) })
+}
+
+// follow sends what write writes of the events after a sequence number, as they are committed,
+// until the reader is gone or too slow. write returns the number of the last event.
+func (d *Server) follow(w http.ResponseWriter, r *http.Request, after int64, write func(text *bytes.Buffer, after int64) (int64, error)) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	for out := http.NewResponseController(w); ; {
-		changed := d.engine.Ledger.Changed() // before reading: what comes in between is told
-		last, err := d.send(w, out, r, id, after)
+		changed := d.engine.Ledger.Changed() // before reading: what comes in between is sent next
+		var text bytes.Buffer
+		last, err := write(&text, after)
+		if err == nil {
+			err = out.SetWriteDeadline(time.Now().Add(slow))
+		}
+		if err == nil {
+			_, err = w.Write(text.Bytes())
+		}
+		if err == nil {
+			err = out.Flush()
+		}
 		if err != nil {
 			return // gone, or too slow; the next one reads on from where they are
 		}
@@ -72,27 +88,16 @@ func askedStart(r *http.Request, last int64) (int64, error) {
 	return number(r, "after", last)
 }
 
-// send sends what is there after a sequence number, and returns the last one.
-// The first call sends the header also when that is nothing.
-func (d *Server) send(w http.ResponseWriter, out *http.ResponseController, r *http.Request, id envelope.ID, after int64) (int64, error) {
+// write writes a page of the events after a sequence number, and returns the number of the last one.
+func (d *Server) write(r *http.Request, text *bytes.Buffer, id envelope.ID, after int64) (int64, error) {
 	events, err := d.records.Events(r.Context(), id, after, maxEvents)
-	if err != nil {
-		return 0, err
-	}
-	var text bytes.Buffer
 	for _, e := range events {
-		if err := writeEvent(&text, e); err != nil {
+		if err := writeEvent(text, e); err != nil {
 			return 0, err
 		}
 		after = e.Seq
 	}
-	if err := out.SetWriteDeadline(time.Now().Add(slow)); err != nil {
-		return 0, err
-	}
-	if _, err := w.Write(text.Bytes()); err != nil {
-		return 0, err
-	}
-	return after, out.Flush()
+	return after, err
 }
 
 func writeEvent(text *bytes.Buffer, e client.Event) error {

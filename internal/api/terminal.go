@@ -22,20 +22,20 @@ import (
 // promptTime is how long a person may take to type the number.
 const promptTime = time.Minute
 
-// confirmAtTerminal shows a number on the controlling terminal of a peer and reads it back. The
-// number is never sent over the socket, so a program that only has the connection can't answer.
+// confirmAtTerminal asks for a number at the controlling terminal of a peer, and reads it from
+// there. The terminal shows the number, unless the caller shows one of its own somewhere else.
+// A program that only has the connection can't answer: the answer never comes over the socket.
 // It returns the path of the terminal.
-func confirmAtTerminal(ctx context.Context, p peer, question string) (string, error) {
+func confirmAtTerminal(ctx context.Context, p peer, question, shown string) (string, error) {
+	want, how, err := numberToType(shown)
+	if err != nil {
+		return "", err
+	}
 	terminal, err := openTerminal(p)
 	if err != nil {
 		return "", err
 	}
 	defer func() { _ = terminal.Close() }()
-	number, err := rand.Int(rand.Reader, big.NewInt(9000))
-	if err != nil {
-		return "", err
-	}
-	want := strconv.Itoa(1000 + int(number.Int64()))
 	stop := context.AfterFunc(ctx, func() { _ = terminal.SetDeadline(time.Now()) })
 	defer stop()
 	if err := terminal.SetDeadline(time.Now().Add(promptTime)); err != nil {
@@ -44,7 +44,8 @@ func confirmAtTerminal(ctx context.Context, p peer, question string) (string, er
 	if err := flushInput(terminal); err != nil { // what was typed before the question isn't an answer
 		return "", fmt.Errorf("ask at %s: %w", terminal.Name(), err)
 	}
-	if _, err := fmt.Fprintf(terminal, "\r\n%s\r\nType %s to confirm: ", term.Escape(question), want); err != nil {
+	lines := strings.ReplaceAll(term.Escape(question), "\n", "\r\n")
+	if _, err := fmt.Fprintf(terminal, "\r\n%s\r\nType %s to confirm: ", lines, how); err != nil {
 		return "", fmt.Errorf("ask at %s: %w", terminal.Name(), err)
 	}
 	answer := make([]byte, 64)
@@ -58,6 +59,22 @@ func confirmAtTerminal(ctx context.Context, p peer, question string) (string, er
 		return "", fmt.Errorf("another number was typed at %s", terminal.Name())
 	}
 	return terminal.Name(), nil
+}
+
+// numberToType returns the number that a person has to type, and how the terminal asks for it.
+func numberToType(shown string) (want, how string, err error) {
+	if shown != "" {
+		if len(shown) != 2 || strings.Trim(shown, "0123456789") != "" {
+			return "", "", bad("number: must be two digits")
+		}
+		return shown, "the number that the page shows", nil
+	}
+	number, err := rand.Int(rand.Reader, big.NewInt(9000))
+	if err != nil {
+		return "", "", err
+	}
+	want = strconv.Itoa(1000 + int(number.Int64()))
+	return want, want, nil
 }
 
 func flushInput(terminal *os.File) error {

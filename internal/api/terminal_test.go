@@ -88,7 +88,7 @@ func TestADecisionIsConfirmedByTheNumberThatTheTerminalShows(t *testing.T) {
 			asked := make(chan string, 1)
 			var typing sync.WaitGroup
 			typing.Go(func() { asked <- typeNumber(person, c.reply) })
-			terminal, err := api.ConfirmAtTerminal(t.Context(), asker, "approve t1?\x1b[2J")
+			terminal, err := api.ConfirmAtTerminal(t.Context(), asker, "approve t1?\x1b[2J", "")
 			typing.Wait()
 			if question := <-asked; !strings.Contains(question, "approve t1?") || strings.Contains(question, "\x1b[2J") {
 				t.Errorf("the terminal shows %q; want the question, its control characters escaped", question)
@@ -111,13 +111,13 @@ func TestWhatWasTypedBeforeTheQuestionIsNoAnswer(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	if _, err := api.ConfirmAtTerminal(ctx, asker, "approve t1?"); err == nil || !strings.Contains(err.Error(), "nobody typed the number") {
+	if _, err := api.ConfirmAtTerminal(ctx, asker, "approve t1?", ""); err == nil || !strings.Contains(err.Error(), "nobody typed the number") {
 		t.Errorf("ConfirmAtTerminal = %v; want that nobody typed the number", err)
 	}
 }
 
 func TestAProcessWithoutATerminalConfirmsNothing(t *testing.T) {
-	if _, err := api.ConfirmAtTerminal(t.Context(), startAt(t, nil), "approve t1?"); err == nil || !strings.Contains(err.Error(), "it has no terminal") {
+	if _, err := api.ConfirmAtTerminal(t.Context(), startAt(t, nil), "approve t1?", ""); err == nil || !strings.Contains(err.Error(), "it has no terminal") {
 		t.Errorf("ConfirmAtTerminal = %v; want that it has no terminal", err)
 	}
 }

@@ -13,13 +13,16 @@ func TestWhySaysOfEachReasonWhatAPersonCanDo(t *testing.T) {
 		task.Capacity:      "it is tried again after a pause",
 		task.Paused:        "its agent is paused: mailboxd resume",
 		task.Operator:      "an operator holds it: mailboxd release",
-		task.Recovered:     "it may have run before the ledger was lost: mailboxd release runs it",
+		task.Recovered:     "it may have run before the ledger was lost or restored: mailboxd release runs it",
 		task.AuthRequired:  "its agent needs a login, then: mailboxd release",
 		task.ProviderLimit: "the provider of its agent reached a usage limit: mailboxd release tries at once",
 		task.AnswerUnread:  "its agent has ended, and its answer can't be read: mailboxd release reads it again",
 		task.ResultInvalid: "results/t1.json is no result for it: correct or remove the file",
 		task.Children:      "its agent waits for the tasks that it delegated",
 		task.Reply:         "its agent asked a question: mailboxd reply",
+		task.After:         "it waits for the end of another task",
+		task.SameCommand:   "another task carries out the same command",
+		task.Routing:       "its agent is not chosen yet: mailboxd route explain",
 	}
 	for _, r := range task.Reasons() {
 		if got := whyHeldFor(task.Task{ID: "t1"}, r); got != words[r] {

@@ -3,6 +3,7 @@
 package breakout
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +14,7 @@ type Targets struct {
 	Readable []string `json:"readable"` // files with secrets
 	Writable []string `json:"writable"` // files that only mailboxd writes; they are opened for writing, and not changed
 	Dirs     []string `json:"dirs"`     // directories where no file may be made
+	Lists    []string `json:"lists"`    // directories whose content is private
 	Sockets  []string `json:"sockets"`  // pathname sockets
 	Abstract string   `json:"abstract"` // the name of an abstract socket
 	TCP      string   `json:"tcp"`      // an address that accepts
@@ -38,6 +40,35 @@ type Finding struct {
 // errAbsent says that the machine has nothing to try.
 var errAbsent = errors.New("this machine has nothing to try")
 
+// Name is the argument that makes this program the one that tries to break out, with targets
+// in JSON. It prints its findings in JSON. No command of the command line has this name.
+const Name = "breakout"
+
+// Main is the program that tries to break out.
+func Main(args []string) error {
+	var t Targets
+	if len(args) != 1 {
+		return errors.New("break out: want one argument, the targets")
+	}
+	if err := json.Unmarshal([]byte(args[0]), &t); err != nil {
+		return fmt.Errorf("break out: read targets: %w", err)
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(Run(t)); err != nil {
+		return fmt.Errorf("break out: print findings: %w", err)
+	}
+	return nil
+}
+
+// Holes lists the attempts that succeed in the weaker sandbox, as docs/sandbox.md has them.
+// Signals says that Landlock holds signals, as it does since Linux 6.12.
+func Holes(signals bool) []string {
+	holes := []string{"chmod a file", "change the times of a file", "stat a file", "list the processes of the host"}
+	if !signals {
+		holes = append(holes, "signal a process")
+	}
+	return holes
+}
+
 // Run makes all attempts.
 func Run(t Targets) []Finding {
 	var all []Finding
@@ -57,6 +88,7 @@ func Attempts() []Attempt {
 	return []Attempt{
 		{"write a file of mailboxd", writeFile},
 		{"make a file of mailboxd", makeFile},
+		{"list a directory of mailboxd", listDir},
 		{"read a secret", readSecret},
 		{"hard-link a secret", linkSecret},
 		{"connect to a pathname socket", connectPath},
@@ -119,6 +151,13 @@ func makeFile(t Targets) error {
 			return err
 		}
 		return errors.Join(f.Close(), os.Remove(f.Name()))
+	})
+}
+
+func listDir(t Targets) error {
+	return each(t.Lists, func(dir string) error {
+		_, err := os.ReadDir(dir)
+		return err
 	})
 }
 

@@ -223,8 +223,8 @@ func changeLimit(set func(*unix.Rlimit) error) error {
 	return set(&before)
 }
 
-// remountName is the argument that makes this program try a remount in namespaces of its own.
-const remountName = "breakout-remount"
+// RemountName is the argument that makes this program try a remount in namespaces of its own.
+const RemountName = "breakout-remount"
 
 // remount makes namespaces of its own, where this process has all capabilities, and makes the
 // directory of a target writable there.
@@ -237,8 +237,8 @@ func remount(t Targets) error {
 		return err
 	}
 	id := os.Getuid()
-	process, err := os.StartProcess(self, append([]string{self, remountName}, t.Dirs...), &os.ProcAttr{
-		Env: append(os.Environ(), "BREAKOUT=remount"),
+	process, err := os.StartProcess(self, append([]string{self, RemountName}, t.Dirs...), &os.ProcAttr{
+		Env: os.Environ(),
 		Sys: &syscall.SysProcAttr{
 			Cloneflags:  unix.CLONE_NEWUSER | unix.CLONE_NEWNS,
 			UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: id, Size: 1}},
@@ -254,13 +254,9 @@ func remount(t Targets) error {
 	return err
 }
 
-// Remount is the process of the attempt with a remount, if the arguments name it. It reports
-// whether they do, and its error.
-func Remount(args []string) (bool, error) {
-	if len(args) < 2 || args[1] != remountName {
-		return false, nil
-	}
-	return true, each(args[2:], func(dir string) error {
+// Remount is the process of the attempt with a remount. Its arguments are the directories.
+func Remount(dirs []string) error {
+	return each(dirs, func(dir string) error {
 		const flags = unix.MS_REMOUNT | unix.MS_BIND
 		for at := dir; at != "/"; at = filepath.Dir(at) {
 			if unix.Mount("none", at, "", flags, "") == nil {

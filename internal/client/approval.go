@@ -29,12 +29,12 @@ type Approval struct {
 
 // A Proof is the evidence for a decision.
 type Proof struct {
-	Kind      string    `json:"kind"`                // terminal or ssh
+	Kind      string    `json:"kind"`                // terminal, ssh or passkey
 	Terminal  string    `json:"terminal,omitempty"`  // where the number was typed
 	Key       string    `json:"key,omitempty"`       // fingerprint of the key that signed
 	Expires   time.Time `json:"expires_at,omitzero"` // of the signature
 	Signed    string    `json:"signed,omitempty"`    // the text that was signed
-	Signature string    `json:"signature,omitempty"` // ssh-keygen -Y verify -n approval@mailboxd accepts it
+	Signature string    `json:"signature,omitempty"` // of ssh: ssh-keygen -Y verify -n approval@mailboxd accepts it; of a passkey: JSON of WebAuthn
 }
 
 // A Plan is what a person agrees to before a run: this request, to be done by

@@ -83,8 +83,8 @@ func (c *Client) Status(ctx context.Context) (s Status, err error) {
 	return s, c.get(ctx, Base+"/status", nil, &s)
 }
 
-// brief asks which daemon this is, and not for what it would have to count.
-func (c *Client) brief(ctx context.Context) (s Status, err error) {
+// Brief asks which daemon this is, and not for what it would have to count.
+func (c *Client) Brief(ctx context.Context) (s Status, err error) {
 	return s, c.get(ctx, Base+"/status", url.Values{"brief": {"1"}}, &s)
 }
 
@@ -134,6 +134,15 @@ func (c *Client) Result(ctx context.Context, id envelope.ID) (raw []byte, err er
 	return raw, c.get(ctx, taskPath(id, "/result"), nil, &raw)
 }
 
+// Request returns the request of a revision of a task, as it came; 0 is the latest.
+func (c *Client) Request(ctx context.Context, id envelope.ID, revision int) (raw []byte, err error) {
+	query := url.Values{}
+	if revision > 0 {
+		query.Set("revision", strconv.Itoa(revision))
+	}
+	return raw, c.get(ctx, taskPath(id, "/request"), query, &raw)
+}
+
 // Files returns how far the task files were read.
 func (c *Client) Files(ctx context.Context) ([]Cursor, error) {
 	var files Cursors
@@ -151,7 +160,7 @@ func (c *Client) Balances(ctx context.Context, day string) ([]Balance, error) {
 
 // Paused returns the agents that may start nothing; "" is every agent.
 func (c *Client) Paused(ctx context.Context) ([]string, error) {
-	status, err := c.brief(ctx)
+	status, err := c.Brief(ctx)
 	return status.Paused, err
 }
 

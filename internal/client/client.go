@@ -62,7 +62,7 @@ func Open(ctx context.Context, places ...SocketPath) (*Client, error) {
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return p.Dial(ctx) },
 		}}}
 		hello, stop := context.WithTimeout(ctx, greeting)
-		_, err := c.brief(hello)
+		_, err := c.Brief(hello)
 		stop()
 		if err == nil {
 			return c, nil
@@ -116,7 +116,7 @@ func (c *Client) call(ctx context.Context, method, path string, body []byte, ans
 		err = json.UnmarshalRead(response.Body, answer)
 	}
 	if err != nil {
-		return fmt.Errorf("read answer to %s %s: %w", method, path, err)
+		return fmt.Errorf("read answer to %s %s: %w", method, path, down(ctx, err))
 	}
 	return nil
 }

@@ -15,8 +15,9 @@ import (
 
 // A SocketPath is where a control socket is, or may be.
 type SocketPath struct {
-	Dir  string // absolute
-	Name string // of the socket in it
+	Dir   string // absolute
+	Name  string // of the socket in it
+	Group int    // the id of a group whose members may connect too; 0 for none
 }
 
 // SocketPaths are where the control socket of a mailbox may be, the best first: the
@@ -26,12 +27,12 @@ func SocketPaths(stateDir, slug string) []SocketPath {
 	name := slug + ".sock"
 	var places []SocketPath
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
-		places = append(places, SocketPath{filepath.Join(dir, "mailboxd"), name})
+		places = append(places, SocketPath{Dir: filepath.Join(dir, "mailboxd"), Name: name})
 	} else {
 		usual := filepath.Join("/run/user", strconv.Itoa(os.Getuid()), "mailboxd")
-		places = append(places, SocketPath{usual, name}) // where a daemon may be that has the variable
+		places = append(places, SocketPath{Dir: usual, Name: name}) // where a daemon may be that has the variable
 	}
-	return append(places, SocketPath{stateDir, name})
+	return append(places, SocketPath{Dir: stateDir, Name: name})
 }
 
 // String returns the path of the socket.
@@ -46,15 +47,15 @@ func (p SocketPath) Dial(ctx context.Context) (conn net.Conn, err error) {
 	return conn, err
 }
 
-// Listen replaces the socket by a new one, mode 0600, in a directory that is
-// made with mode 0700 when it is missing and must be ours alone. Only who has
-// the lock of the mailbox may.
+// Listen replaces the socket by a new one of mode 0600, in a directory of mode 0700. With a
+// Group, the modes are 0660 and 0750. Listen makes a missing directory; nobody else may be able
+// to write to it. Only the process that has the lock of the mailbox may call Listen.
 func (p SocketPath) Listen(ctx context.Context) (listener net.Listener, err error) {
-	if err := os.Mkdir(p.Dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+	if err := p.makeDir(); err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", p, err)
 	}
-	if err := private(p.Dir); err != nil {
-		return nil, fmt.Errorf("listen on %s: %w", p, err)
+	if p.Group != 0 && p.answers(ctx) { // the lock of the mailbox doesn't cover this path
+		return nil, fmt.Errorf("listen on %s: another daemon answers there", p)
 	}
 	err = p.address(func(dir *os.Root, address string) error {
 		if err := dir.Remove(p.Name); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -64,7 +65,12 @@ func (p SocketPath) Listen(ctx context.Context) (listener net.Listener, err erro
 			denied := c.Control(func(fd uintptr) { err = unix.Fchmod(int(fd), 0o600) }) // before bind makes the name
 			return errors.Join(denied, err)
 		}}
-		listener, err = config.Listen(ctx, "unix", address)
+		if listener, err = config.Listen(ctx, "unix", address); err != nil || p.Group == 0 {
+			return err
+		}
+		if err = errors.Join(dir.Lchown(p.Name, -1, p.Group), dir.Chmod(p.Name, 0o660)); err != nil {
+			listener.Close()
+		}
 		return err
 	})
 	if err != nil {
@@ -72,6 +78,16 @@ func (p SocketPath) Listen(ctx context.Context) (listener net.Listener, err erro
 	}
 	listener.(*net.UnixListener).SetUnlinkOnClose(false) // its address means nothing by then
 	return listener, nil
+}
+
+// answers reports whether a daemon listens on the socket.
+func (p SocketPath) answers(ctx context.Context) bool {
+	conn, err := p.Dial(ctx)
+	if err != nil {
+		return false
+	}
+	conn.Close()
+	return true
 }
 
 // Exists reports whether something has the name of the socket.
@@ -105,19 +121,39 @@ func (p SocketPath) address(fn func(dir *os.Root, address string) error) error {
 	return fn(dir, fmt.Sprintf("/proc/self/fd/%d/%s", f.Fd(), p.Name))
 }
 
-// private refuses a directory in which somebody else could put a socket.
-func private(dir string) error {
-	info, err := os.Lstat(dir)
+// makeDir makes the directory of the socket if it is missing, and checks who may use it.
+func (p SocketPath) makeDir() error {
+	if err := os.Mkdir(p.Dir, 0o700); err == nil && p.Group != 0 {
+		if err := errors.Join(os.Chown(p.Dir, -1, p.Group), os.Chmod(p.Dir, 0o750)); err != nil {
+			return err
+		}
+	} else if err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	return p.CheckDir()
+}
+
+// CheckDir refuses a directory in which somebody else could put a socket, or that somebody
+// else may look into. Members of the Group may look into it.
+func (p SocketPath) CheckDir() error {
+	info, err := os.Lstat(p.Dir)
 	if err != nil {
 		return err
 	}
-	switch owner := int(info.Sys().(*syscall.Stat_t).Uid); {
+	owner := info.Sys().(*syscall.Stat_t)
+	switch mode := info.Mode().Perm(); {
 	case !info.IsDir():
 		return errors.New("its directory is none")
-	case owner != os.Geteuid():
-		return fmt.Errorf("its directory belongs to user %d", owner)
-	case info.Mode().Perm()&0o077 != 0:
+	case int(owner.Uid) != os.Geteuid():
+		return fmt.Errorf("its directory belongs to user %d", owner.Uid)
+	case p.Group == 0 && mode&0o077 != 0, mode&0o007 != 0:
 		return errors.New("others may look into its directory")
+	case p.Group != 0 && int(owner.Gid) != p.Group:
+		return fmt.Errorf("its directory belongs to group %d, and not to group %d", owner.Gid, p.Group)
+	case mode&0o020 != 0:
+		return errors.New("its group may write to its directory")
+	case p.Group != 0 && mode&0o010 == 0:
+		return errors.New("its group may not look into its directory; its mode must be 0750")
 	}
 	return nil
 }

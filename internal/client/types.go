@@ -56,9 +56,11 @@ type Task struct {
 	ResultFinal    bool            `json:"result_final"`             // a result file that is there answers this revision
 	CallbackFailed bool            `json:"callback_failed,omitzero"` // the result could not be delivered to its callback
 	Depth          int             `json:"depth,omitzero"`           // how many tasks are above it whose runs asked for it
+	Priority       int             `json:"priority,omitzero"`        // of the tasks that wait, the highest starts first
 	Dialect        string          `json:"dialect,omitempty"`        // in which it was asked for, clowl or cap; absent: ainl
 	File           string          `json:"file"`                     // the task file of its line, relative to the root
 	Offset         int64           `json:"offset"`                   // where in it the line begins
+	RunID          string          `json:"run_id,omitempty"`         // the run of its tree of tasks; absent if it is the task's id; only in lists and details
 
 	Description string            `json:"description,omitempty"` // of the request; only in lists with describe=1, word or label
 	Labels      map[string]string `json:"labels,omitempty"`      // likewise
@@ -187,12 +189,27 @@ type Decision struct {
 
 	Proof    *Signature `json:"proof,omitempty"`    // of the decision's statement; absent: not signed
 	Terminal bool       `json:"terminal,omitempty"` // the daemon asks at the caller's terminal
+	Number   string     `json:"number,omitempty"`   // the two digits to type there, shown elsewhere; absent: the terminal shows a number
+	Digest   string     `json:"digest,omitempty"`   // of the question that the person saw; absent: whatever is asked
+}
+
+// A PageRequest is the body of a report about a request to the page of mailboxd web.
+type PageRequest struct {
+	PID     int    `json:"pid,omitzero"`      // the process that owns the connection; absent: none was found
+	Request string `json:"request"`           // as GET /tasks
+	Refused string `json:"refused,omitempty"` // why the page refuses it; absent: the daemon judges the process
+}
+
+// A PageVerdict is the judgement of a request to the page.
+type PageVerdict struct {
+	Refused string `json:"refused,omitempty"` // why; absent: the process may use the page
 }
 
 // A Signature proves a decision.
 type Signature struct {
-	Expires   time.Time `json:"expires_at"` // as the statement has it
-	Signature string    `json:"signature"`  // armoured, as ssh-keygen -Y sign writes it
+	Expires   time.Time `json:"expires_at"`     // as the statement has it
+	Kind      string    `json:"kind,omitempty"` // ssh or passkey; absent: ssh
+	Signature string    `json:"signature"`      // armoured, as ssh-keygen -Y sign writes it, or the JSON of a WebAuthn assertion
 }
 
 // A Statement is what an approver signs to decide about a task. Package proof has its text.
@@ -205,9 +222,10 @@ type Statement struct {
 	Digest   string            `json:"digest"`
 	Asked    time.Time         `json:"asked_at"`
 	Expires  time.Time         `json:"expires_at"`
-	Approver string            `json:"approver"` // the name under which the caller decides
-	Needs    string            `json:"needs"`    // the least proof: none, terminal, ssh or person
-	Keys     []string          `json:"keys"`     // the approver's public keys, as authorized_keys has them
+	Approver string            `json:"approver"`           // the name under which the caller decides
+	Needs    string            `json:"needs"`              // the least proof: none, terminal, ssh or person
+	Keys     []string          `json:"keys"`               // the approver's public keys, as authorized_keys has them
+	Passkeys []string          `json:"passkeys,omitempty"` // the approver's passkeys, as mailboxd web prints them
 }
 
 // AgentOptions are the body of a request to pause or resume an agent.

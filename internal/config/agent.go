@@ -17,6 +17,7 @@ import (
 type Agent struct {
 	Binding      agent.Binding
 	Subject      policy.Subject
+	Card         *envelope.Card // nil: the agent has no capabilities
 	RefsRequired bool
 	Duplicate    bool              // another entry has the same id, so that neither can be run
 	Warnings     envelope.Findings // about its manifest, for the operator
@@ -77,6 +78,7 @@ func (c *Config) agent(e Entry) Agent {
 		TaskTypes: e.TaskTypes, Environments: e.Environments, Tools: e.Tools, MaxSensitivity: most,
 		Metered:        m.Binding.Output.Metered(),
 		Unpriced:       m.Binding.Output.Metered() && !m.Binding.Output.Priced(),
+		NoFiles:        m.Binding.Worker != nil && m.Binding.Sandbox.Active(),
 		AllowUnmetered: e.AllowUnmetered, KillAtWindowEnd: e.KillAtWindowEnd,
 	}
 	if e.Manifest != "" {
@@ -85,6 +87,9 @@ func (c *Config) agent(e Entry) Agent {
 			m.disable(err.Error())
 		}
 		m.Subject.Manifest, m.Warnings = e.manifestFor(manifest), warnings
+	}
+	if e.Card != "" {
+		c.addCard(&m, e)
 	}
 	m.findInbox()
 	return m
@@ -210,7 +215,7 @@ func (c *Config) unknownAgents(e Entry) []string {
 		warn("definition: overseer", e.defined.Overseer)
 	}
 	for i, rule := range e.OnError {
-		if rule.Do == "reassign" {
+		if rule.Do == "reassign" && rule.To != Route {
 			warn(fmt.Sprintf("on_error[%d].to", i), rule.To)
 		}
 	}

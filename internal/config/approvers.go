@@ -23,7 +23,7 @@ type Approver struct {
 	Name  string   `mapstructure:"name"`
 	UID   int      `mapstructure:"uid"`
 	Proof string   `mapstructure:"proof"` // none, terminal, ssh or person; "": none
-	Keys  []string `mapstructure:"keys"`  // public keys, as in authorized_keys
+	Keys  []string `mapstructure:"keys"`  // public keys, as in authorized_keys, and passkeys, as mailboxd web prints them
 }
 
 // noUID stands for a missing uid, since zero is root.
@@ -127,7 +127,9 @@ func (c *Config) Proofs(mailbox string) proof.Approvers {
 			approver.User = append(approver.User, u.Username)
 		}
 		for _, line := range a.Keys {
-			if key, err := proof.ParseKey(line); err == nil {
+			if passkey, err := proof.ParsePasskey(line); err == nil {
+				approver.Passkeys = append(approver.Passkeys, passkey)
+			} else if key, err := proof.ParseKey(line); err == nil {
 				approver.Keys = append(approver.Keys, key)
 			}
 		}
@@ -143,16 +145,22 @@ func (a Approver) checkProof(key string) (checks []error) {
 		return []error{wrong(key+".proof", "%v", err)}
 	}
 	for i, line := range a.Keys {
+		if proof.IsPasskey(line) {
+			if _, err := proof.ParsePasskey(line); err != nil {
+				checks = append(checks, wrong(fmt.Sprintf("%s.keys[%d]", key, i), "%v", err))
+			}
+			continue
+		}
 		public, err := proof.ParseKey(line)
 		switch {
 		case err != nil:
 			checks = append(checks, wrong(fmt.Sprintf("%s.keys[%d]", key, i), "%v", err))
 		case level == task.ProofPerson && !proof.IsHardware(public):
-			checks = append(checks, wrong(fmt.Sprintf("%s.keys[%d]", key, i), "proof: person needs hardware keys, such as ssh-keygen -t ed25519-sk makes"))
+			checks = append(checks, wrong(fmt.Sprintf("%s.keys[%d]", key, i), "proof: person needs hardware keys, such as ssh-keygen -t ed25519-sk makes, or passkeys"))
 		}
 	}
 	if level >= task.ProofKey && len(a.Keys) == 0 {
-		checks = append(checks, wrong(key+".proof", "%s needs a public key in keys", level))
+		checks = append(checks, wrong(key+".proof", "%s needs a public key or a passkey in keys", level))
 	}
 	return checks
 }

@@ -34,14 +34,16 @@ func TestWithoutApproversTheUserWeRunAsIsOne(t *testing.T) {
 
 func TestAnApproverIsSomebodyAndNoAgent(t *testing.T) {
 	for yaml, want := range map[string]string{
-		`approvers: [{name: ada}]`:                                `approvers[0].uid: required`,
-		`approvers: [{uid: 7}]`:                                   `approvers[0].name: must be text`,
-		`approvers: [{name: "a\nb", uid: 7}]`:                     "name: must be text without control characters",
-		`approvers: [{name: ada, uid: -2}]`:                       "uid: required",
-		`approvers: [{name: ada, uid: 1, gid: 2}]`:                "approvers[0].gid: no such key",
-		`{approvers: [{name: Bot, uid: 7}], agents: [{id: bot}]}`: `approvers[0].name: "Bot" is that of an agent`,
-		`{policy: {approval_ttl: -1s}}`:                           "policy.approval_ttl: must be at least 0",
-		`{policy: {approval_ttl: 7}}`:                             "7 has no unit",
+		`approvers: [{name: ada}]`:                                                           `approvers[0].uid: required`,
+		`approvers: [{uid: 7}]`:                                                              `approvers[0].name: must be text`,
+		`approvers: [{name: "a\nb", uid: 7}]`:                                                "name: must be text without control characters",
+		`approvers: [{name: ada, uid: -2}]`:                                                  "uid: required",
+		`approvers: [{name: ada, uid: 1, proof: person, keys: [passkey]}]`:                   "approvers[0].keys[0]: is no line of a passkey",
+		`approvers: [{name: ada, uid: 1, proof: person, keys: [passkey example.com YQ YQ]}]`: `keys[0]: "example.com" is not the host of a page`,
+		`approvers: [{name: ada, uid: 1, gid: 2}]`:                                           "approvers[0].gid: no such key",
+		`{approvers: [{name: Bot, uid: 7}], agents: [{id: bot}]}`:                            `approvers[0].name: "Bot" is that of an agent`,
+		`{policy: {approval_ttl: -1s}}`:                                                      "policy.approval_ttl: must be at least 0",
+		`{policy: {approval_ttl: 7}}`:                                                        "7 has no unit",
 	} {
 		if _, err := load(t, yaml); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("load(%s) = %v; want %q in it", yaml, err, want)

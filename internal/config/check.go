@@ -19,6 +19,7 @@ func (c *Config) checkValues() []error {
 		expanded("policy.schemas", c.Policy.Schemas),
 		choice("log.level", c.Log.Level),
 		choice("approval.self", c.Approval.Self),
+		choice("web.approve", c.Web.Approve),
 		choice("log.format", c.Log.Format),
 		choice("intake.first_start", c.Intake.FirstStart),
 		atLeast("intake.max_line_bytes", c.Intake.MaxLineBytes, 1024),
@@ -29,6 +30,7 @@ func (c *Config) checkValues() []error {
 		atLeast("limits.depth", int64(c.Limits.Depth), 0),
 		atLeast("limits.children", int64(c.Limits.Children), 0),
 		atLeast("limits.queue_per_requester", int64(c.Limits.QueuePer), 0),
+		c.Limits.checkPriority(),
 		atLeast("limits.broadcast", int64(c.Limits.Broadcast), 1),
 		atLeast("oversight.rounds", int64(c.Oversight.Rounds), 0),
 		atLeast("oversight.patience", int64(c.Oversight.Patience), 0),
@@ -43,9 +45,14 @@ func (c *Config) checkValues() []error {
 		atLeast("retention.max_run_bytes", c.Retention.MaxRunBytes, 0),
 		atLeast("policy.approval_ttl", int64(c.Policy.ApprovalTTL), 0),
 		c.checkStateDir(),
+		expanded("metrics.textfile", c.Metrics.Textfile),
+		c.Metrics.check(c.Root),
 	}
 	checks = append(checks, c.checkSenders()...)
+	checks = append(checks, c.checkRouting()...)
 	checks = append(checks, c.checkApprovers()...)
+	checks = append(checks, c.checkWorkflows()...)
+	checks = append(checks, c.checkApproversGroup()...)
 	for i, root := range c.Intake.RefRoots {
 		checks = append(checks, expanded(fmt.Sprintf("intake.ref_roots[%d]", i), root))
 	}

@@ -22,23 +22,29 @@ func choicesOf(key string) []string {
 // agent checks those of exec, the profile, the dialect and resend.
 var choices = map[string][]string{
 	"approval.self":             {"refuse", "confirm", "allow"},
+	"web.approve":               {"terminal", "off"},
 	"log.level":                 {"debug", "info", "warn", "error"},
 	"log.format":                {"auto", "console", "json"},
 	"intake.first_start":        {"process", "from_end"},
+	"routing.ainl":              {"on", "off"},
+	"routing.sandbox":           {"kernel", "card"},
+	"routing.network":           networks(),
 	"policy.change_window.mode": {"enforce", "warn", "off"},
 	"policy.budgets[].per":      {"day"},
 	"policy.proof[].min":        {"terminal", "ssh", "person"},
 	"approvers[].proof":         {"", "none", "terminal", "ssh", "person"},
-	"agents[].dialect":          {"ainl", "clowl", "cap"},
+	"agents[].dialect":          {"ainl", "clowl", "cap", "clutch"},
 	"agents[].profile":          append([]string{""}, agent.Profiles()...),
 	"agents[].exec.output":      agent.Formats(),
-	"agents[].exec.stdin":       {string(agent.Request), string(agent.Prompt), string(agent.None)},
+	"agents[].exec.stdin":       {string(agent.Request), string(agent.Prompt), string(agent.Dispatch), string(agent.None)},
 	"agents[].sandbox.profile":  sandbox.Profiles(),
 	"agents[].sandbox.missing":  {string(sandbox.Refuse), string(sandbox.Weaker), string(sandbox.Open)},
 	"agents[].resend":           {string(agent.Rerun), string(agent.Refuse)},
 	"agents[].max_sensitivity":  {"public", "internal", "confidential", "restricted"},
 	"agents[].refs":             {"optional", "required"},
 	"agents[].on_error[].do":    {"retry", "reassign", "escalate"},
+
+	"workflows[].steps[].expects.type": {"", "task.result"},
 }
 
 // choice refuses another value than the choices of a key.

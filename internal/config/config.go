@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/viper"
 
+	"mailboxd/envelope"
 	"mailboxd/mailbox"
 )
 
@@ -26,11 +27,21 @@ type Config struct {
 	Approvers     []Approver `mapstructure:"approvers"`
 	Approval      Approval   `mapstructure:"approval"`
 	ApproversFile string     `mapstructure:"approvers_file"`
-	Senders       []Sender   `mapstructure:"senders"`
-	Oversight     Oversight  `mapstructure:"oversight"`
-	Policy        Policy     `mapstructure:"policy"`
-	Notice        Notice     `mapstructure:"notice"`
-	Agents        []Entry    `mapstructure:"agents"`
+
+	ApproversGroup  string `mapstructure:"approvers_group"`
+	ApproversSocket string `mapstructure:"approvers_socket"`
+
+	Senders   []Sender   `mapstructure:"senders"`
+	Oversight Oversight  `mapstructure:"oversight"`
+	Policy    Policy     `mapstructure:"policy"`
+	Notify    Notify     `mapstructure:"notify"`
+	Notice    Notice     `mapstructure:"notice"`
+	Metrics   Metrics    `mapstructure:"metrics"`
+	Web       Web        `mapstructure:"web"`
+	Workflows []Workflow `mapstructure:"workflows"`
+	Agents    []Entry    `mapstructure:"agents"`
+	Groups    []Group    `mapstructure:"groups"`
+	Routing   Routing    `mapstructure:"routing"`
 
 	Conversation     Conversation `mapstructure:"conversation"`
 	StopAgentsOnExit bool         `mapstructure:"stop_agents_on_exit"`
@@ -63,11 +74,18 @@ func defaults(v *viper.Viper) {
 		"limits.queue":                           100_000,
 		"limits.per_requester":                   0,
 		"limits.queue_per_requester":             0,
+		"limits.priority":                        0,
 		"limits.broadcast":                       16,
 		"oversight.rounds":                       3,
 		"oversight.patience":                     24 * time.Hour,
 		"conversation.question_timeout":          10 * time.Minute,
 		"senders":                                []any{},
+		"groups":                                 []any{},
+		"routing.ainl":                           "on",
+		"routing.sandbox":                        "kernel",
+		"routing.prod":                           []string{"prod", "production"},
+		"routing.network":                        string(envelope.NetworkAllowed),
+		"routing.timeout":                        24 * time.Hour,
 		"limits.depth":                           3,
 		"limits.children":                        32,
 		"limits.provider_pause":                  30 * time.Minute,
@@ -88,11 +106,24 @@ func defaults(v *viper.Viper) {
 		"policy.proof":                           []any{},
 		"policy.approval_ttl":                    168 * time.Hour,
 		"policy.schemas":                         "",
-		"notice.command":                         DefaultNotice(),
+		"policy.schemas_pinned":                  false,
+		"policy.egress.public":                   []string{},
+		"policy.egress.internal":                 []string{},
+		"policy.egress.confidential":             []string{},
+		"policy.egress.restricted":               []string{},
+		"notify.waits":                           DefaultNotice(),
+		"notify.finished":                        []string{},
+		"notify.failed":                          []string{},
+		"notice.command":                         nil,
+		"metrics.textfile":                       "",
+		"workflows":                              []any{},
 		"agents":                                 []any{},
 		"approvers":                              []any{},
 		"approvers_file":                         "",
+		"approvers_group":                        "",
+		"approvers_socket":                       "",
 		"approval.self":                          "refuse",
+		"web.approve":                            "terminal",
 	} {
 		v.SetDefault(key, value)
 	}

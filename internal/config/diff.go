@@ -36,7 +36,7 @@ func (c Config) ReadAll() (Loaded, error) {
 
 // reloadable are the sections that a daemon takes from the file while it runs. It reads
 // the others when it starts.
-var reloadable = []string{"agents", "approval", "approvers", "approvers_file", "conversation", "policy", "senders"}
+var reloadable = []string{"agents", "approval", "approvers", "approvers_file", "conversation", "groups", "policy", "routing", "senders", "workflows"}
 
 // Reload returns what a running daemon has in force after it read next: the sections that
 // are reloadable are those of next.
@@ -129,6 +129,9 @@ func diffAgents(was, is []Entry, wasRead, isRead []Agent) (list []client.ConfigC
 		if len(changes) == 0 && !reflect.DeepEqual(manifestsOf(e.ID, wasRead), manifestsOf(e.ID, isRead)) {
 			changes = []client.ConfigChange{{Key: "manifest, the file", Change: client.Changed}}
 		}
+		if len(changes) == 0 && !reflect.DeepEqual(cardsOf(e.ID, wasRead), cardsOf(e.ID, isRead)) {
+			changes = []client.ConfigChange{{Key: "card, the file", Change: client.Changed}}
+		}
 		for _, c := range changes {
 			c.Agent = e.ID
 			list = append(list, c)
@@ -137,6 +140,16 @@ func diffAgents(was, is []Entry, wasRead, isRead []Agent) (list []client.ConfigC
 	for _, e := range was {
 		if !slices.ContainsFunc(is, func(next Entry) bool { return next.ID == e.ID }) {
 			list = append(list, client.ConfigChange{Agent: e.ID, Change: client.Removed})
+		}
+	}
+	return list
+}
+
+// cardsOf returns what was read of the cards of an entry's agents.
+func cardsOf(id string, agents []Agent) (list []*envelope.Card) {
+	for _, a := range agents {
+		if a.Entry.ID == id || a.Entry.replica == id {
+			list = append(list, a.Card)
 		}
 	}
 	return list

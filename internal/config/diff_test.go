@@ -74,7 +74,7 @@ log: {level: debug}
 intake: {rescan: 1m}
 retention: {runs: 1h}
 oversight: {rounds: 1}
-notice: {command: []}
+notify: {waits: []}
 stop_agents_on_exit: true
 policy: {approval_ttl: 1h, deadline: warn}
 approvers: [{name: ann, uid: 7}]

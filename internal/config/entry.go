@@ -18,6 +18,7 @@ type Entry struct {
 	Definition     string        `mapstructure:"definition"`
 	Replicas       int           `mapstructure:"replicas"`
 	Manifest       string        `mapstructure:"manifest"`
+	Card           string        `mapstructure:"card"`
 	Profile        string        `mapstructure:"profile"`
 	Model          string        `mapstructure:"model"`
 	Exec           Exec          `mapstructure:"exec"`
@@ -101,6 +102,9 @@ func fillInbox(from, to reflect.Value) (any, error) {
 	}
 	return from.Interface(), nil
 }
+
+// Route, as the agent of a reassignment, is the agent that routing chooses.
+const Route = "route"
 
 // An ErrorRule is what to do when a task of an agent fails (CAP-32).
 type ErrorRule struct {

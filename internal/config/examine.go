@@ -131,9 +131,7 @@ func (r *reading) definitionMistakes(e Entry) bool {
 
 // checkSources checks the schemas and the secrets of senders.
 func (r *reading) checkSources() {
-	if _, err := schema.Load(r.config.Policy.Schemas); err != nil {
-		r.add(Refuses, wrong("policy.schemas", "%v", err))
-	}
+	r.checkSchemas()
 	for i, s := range r.config.Senders {
 		if (s.SecretEnv == "") == (s.SecretFile == "") {
 			continue
@@ -152,6 +150,32 @@ func (r *reading) checkSources() {
 		case secret == "":
 			r.add(Refuses, wrong(key, "is empty"))
 		}
+	}
+}
+
+// checkSchemas checks the schemas, and whether they changed since their first use.
+func (r *reading) checkSchemas() {
+	schemas, err := schema.Load(r.config.Policy.Schemas)
+	if err != nil {
+		r.add(Refuses, wrong("policy.schemas", "%v", err))
+		return
+	}
+	r.checkSteps(schemas)
+	state, err := r.config.StateDirOf(r.config.Root)
+	if err != nil {
+		return // it is checked elsewhere
+	}
+	record, err := schema.OpenRecord(filepath.Join(state, schema.RecordName), nil)
+	if err != nil {
+		r.add(Refuses, wrong("policy.schemas", "%v", err))
+		return
+	}
+	effect := Warns
+	if r.config.Policy.SchemasPinned {
+		effect = Refuses
+	}
+	for _, ref := range record.Changed(schemas) {
+		r.add(effect, wrong("policy.schemas", "%v", schema.Altered(ref)))
 	}
 }
 

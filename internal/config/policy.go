@@ -8,6 +8,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/policy"
+	"mailboxd/internal/sandbox"
 	"mailboxd/internal/task"
 )
 
@@ -22,6 +23,31 @@ type Policy struct {
 	ApprovalTTL    time.Duration  `mapstructure:"approval_ttl"`
 	Proof          []ProofRule    `mapstructure:"proof"`
 	Schemas        string         `mapstructure:"schemas"`
+	SchemasPinned  bool           `mapstructure:"schemas_pinned"`
+	Egress         Egress         `mapstructure:"egress"`
+}
+
+// Egress lists the hosts that may see what is of a sensitivity.
+type Egress struct {
+	Public       []string `mapstructure:"public"`
+	Internal     []string `mapstructure:"internal"`
+	Confidential []string `mapstructure:"confidential"`
+	Restricted   []string `mapstructure:"restricted"`
+}
+
+func (e Egress) settings() sandbox.Egress {
+	return sandbox.Egress{Public: e.Public, Internal: e.Internal, Confidential: e.Confidential, Restricted: e.Restricted}
+}
+
+func (e Egress) check() (checks []error) {
+	for name, hosts := range map[string][]string{"public": e.Public, "internal": e.Internal, "confidential": e.Confidential, "restricted": e.Restricted} {
+		for i, entry := range hosts {
+			if err := sandbox.CheckHost(entry); err != nil {
+				checks = append(checks, wrong(fmt.Sprintf("policy.egress.%s[%d]", name, i), "%v", err))
+			}
+		}
+	}
+	return checks
 }
 
 // ChangeWindow is how change windows are enforced.
@@ -124,6 +150,7 @@ func (p *Policy) check(agents []Entry) []error {
 		}
 		checks = append(checks, pattern(key+".from", row.From), pattern(key+".to", row.To))
 	}
+	checks = append(checks, p.Egress.check()...)
 	for i, row := range p.Proof {
 		checks = append(checks, row.check(fmt.Sprintf("policy.proof[%d]", i))...)
 	}

@@ -24,9 +24,15 @@ func (r *reading) checkPrograms() {
 			r.add(Warns, directory(key, dir))
 		}
 	}
-	if !slices.Equal(c.Notice.Command, DefaultNotice()) {
-		r.add(Lacks, program("notice.command", c.NoticeCommand()))
+	notify := c.NotifyCommands()
+	if !slices.Equal(c.Notify.Waits, DefaultNotice()) {
+		key := "notify.waits"
+		if c.Notice.Command != nil && r.origins.of(key) == "default" {
+			key = "notice.command"
+		}
+		r.add(Lacks, program(key, notify.Waits))
 	}
+	r.add(Lacks, program("notify.finished", notify.Finished), program("notify.failed", notify.Failed))
 	for _, m := range firstReplicas(c.ReadAgents()) {
 		r.add(Lacks, m.lacks()...)
 		r.add(Unset, m.unset()...)

@@ -114,11 +114,13 @@ func open(path, root string) (*reading, error) {
 		c.Root = c.Resolve(c.Root)
 	}
 	c.StateDir = c.Resolve(c.StateDir)
+	c.Metrics.Textfile = c.Resolve(c.Metrics.Textfile)
 	c.Policy.Schemas = c.Resolve(c.Policy.Schemas)
 	for i, root := range c.Intake.RefRoots {
 		c.Intake.RefRoots[i] = c.Resolve(root)
 	}
 	r.config, r.origins = c, Origins{File: file, inFile: v.InConfig, given: given, root: root}
+	r.renamedNotice()
 	r.check(r.config.readApproversFile())
 	return r, nil
 }

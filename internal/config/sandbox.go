@@ -22,6 +22,9 @@ type Sandbox struct {
 	Read    []string `mapstructure:"read"`
 	Write   []string `mapstructure:"write"`
 	Network []string `mapstructure:"network"`
+	Memory  string   `mapstructure:"memory"`
+	Pids    int64    `mapstructure:"pids"`
+	Tasks   bool     `mapstructure:"tasks"`
 }
 
 // sandboxDefaults has the defaults of a sandbox.
@@ -46,10 +49,17 @@ func (c *Config) sandboxOf(e Entry) sandbox.Settings {
 	}
 	set := sandbox.Settings{
 		Profile: sandbox.Profile(s.Profile), Missing: sandbox.Missing(s.Missing), Read: c.realPaths(s.Read), Write: c.realPaths(s.Write),
-		Network: s.Network,
+		Network: s.Network, Processes: s.Pids, Tasks: s.Tasks, Egress: c.Policy.Egress.settings(),
 	}
-	if e.Exec.Cwd != "" {
-		set.Cwd = realPath(c.Resolve(e.Exec.Cwd))
+	if s.Memory != "" {
+		set.Memory, _ = sandbox.ParseSize(s.Memory) // checkSandbox reports an error
+	}
+	cwd := e.Exec.Cwd
+	if len(e.Worker.Command) > 0 {
+		cwd = e.Worker.Cwd
+	}
+	if cwd != "" {
+		set.Cwd = realPath(c.Resolve(cwd))
 	}
 	needs := agent.SandboxNeedsOf(agent.Profile(e.Profile))
 	if s.Network == nil && set.Profile != sandbox.Offline {
@@ -98,6 +108,7 @@ func (c *Config) checkSandbox(key string, e Entry) []error {
 		choice(key+".profile", s.Profile),
 		choice(key+".missing", s.Missing),
 	}
+	checks = append(checks, s.checkLimits(key)...)
 	for i, name := range s.Home {
 		if !filepath.IsLocal(name) || filepath.Clean(name) == "." {
 			checks = append(checks, wrong(fmt.Sprintf("%s.home[%d]", key, i), "%q: write a path below the home directory, such as .config/tool/login.json", name))
@@ -111,6 +122,9 @@ func (c *Config) checkSandbox(key string, e Entry) []error {
 	if len(s.Network) > 0 && s.Profile == string(sandbox.Offline) {
 		checks = append(checks, wrong(key+".network", "the profile offline has no network; use workspace or read-only"))
 	}
+	if s.Tasks && len(e.Worker.Command) > 0 {
+		checks = append(checks, wrong(key+".tasks", "is for an exec agent: a worker has no run of its own"))
+	}
 	if s.Missing == string(sandbox.Weaker) && s.Profile != string(sandbox.None) && len(c.sandboxOf(e).Network) > 0 {
 		checks = append(checks, wrong(key+".missing", "the weaker sandbox has no network; write network: [], or missing: refuse"))
 	}
@@ -123,6 +137,32 @@ func (c *Config) checkSandbox(key string, e Entry) []error {
 		return checks
 	}
 	return append(checks, c.checkSandboxPaths(key, e, c.sandboxOf(e))...)
+}
+
+// The least limits, with which bubblewrap and the first step inside work.
+const (
+	leastMemory = 32 << 20
+	leastPids   = 32
+)
+
+// checkLimits checks the limits of memory and processes. Whether a cgroup is delegated shows only
+// where the daemon runs: doctor says so.
+func (s Sandbox) checkLimits(key string) (checks []error) {
+	if s.Memory != "" {
+		switch n, err := sandbox.ParseSize(s.Memory); {
+		case err != nil:
+			checks = append(checks, wrong(key+".memory", "%v", err))
+		case n < leastMemory:
+			checks = append(checks, wrong(key+".memory", "%s is too little to start a program; write at least %s", s.Memory, sandbox.FormatSize(leastMemory)))
+		}
+	}
+	if s.Pids != 0 && s.Pids < leastPids {
+		checks = append(checks, wrong(key+".pids", "%d is too little to start a program; write at least %d", s.Pids, leastPids))
+	}
+	if s.Profile == string(sandbox.None) && (s.Memory != "" || s.Pids != 0) {
+		checks = append(checks, wrong(key+".profile", "memory and pids are limits of a sandbox; use another profile than none"))
+	}
+	return checks
 }
 
 func (c *Config) checkSandboxPaths(key string, e Entry, set sandbox.Settings) (checks []error) {
@@ -146,7 +186,11 @@ func (c *Config) checkSandboxPaths(key string, e Entry, set sandbox.Settings) (c
 		}
 	}
 	if set.Cwd.Name != "" {
-		check(strings.TrimSuffix(key, "sandbox")+"exec.cwd", set.Cwd, canWrite)
+		section := "exec"
+		if len(e.Worker.Command) > 0 {
+			section = "worker"
+		}
+		check(strings.TrimSuffix(key, "sandbox")+section+".cwd", set.Cwd, canWrite)
 	}
 	for i, p := range c.realPaths(e.Exec.Workdirs) {
 		check(fmt.Sprintf("%sexec.workdirs[%d]", strings.TrimSuffix(key, "sandbox"), i), p, canWrite)

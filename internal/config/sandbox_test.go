@@ -51,6 +51,7 @@ func TestASandboxThatWouldNotHoldIsRefused(t *testing.T) {
 		{"", "{missing: allow}", `agents[0].sandbox.missing: "allow" is not one of`},
 		{"", "{profil: offline}", `did you mean agents[].sandbox.profile?`},
 		{"", "{missing: weaker, network: [example.com]}", "agents[0].sandbox.missing: the weaker sandbox has no network"},
+		{"}, worker: {command: [/bin/true]", "{tasks: true}", "agents[0].sandbox.tasks: is for an exec agent"},
 		{"", "{write: [/]}", "agents[0].sandbox.write[0]: /: is the whole file system"},
 		{"", "{read: [/]}", "agents[0].sandbox.read[0]: /: is the whole file system"},
 		{"", "{write: [DIR/box/tasks]}", "is in or around the mailbox"},
@@ -64,6 +65,11 @@ func TestASandboxThatWouldNotHoldIsRefused(t *testing.T) {
 		{"", "{read: [~/x]}", "write the home directory out"},
 		{"", "{home: [/etc]}", "agents[0].sandbox.home[0]"},
 		{"", "{profile: read-only, home: [conf]}", "agents[0].sandbox.home[0]: " + dir + "/home/conf: has the configuration file"},
+		{"", "{memory: 4GB}", `agents[0].sandbox.memory: "4GB" is no size: write one such as 4GiB or 512MiB`},
+		{"", "{memory: 1MiB}", "agents[0].sandbox.memory: 1MiB is too little to start a program; write at least 32MiB"},
+		{"", "{pids: 3}", "agents[0].sandbox.pids: 3 is too little to start a program; write at least 32"},
+		{"", "{pids: -1}", "agents[0].sandbox.pids: -1 is too little"},
+		{"", "{profile: none, pids: 100}", "agents[0].sandbox.profile: memory and pids are limits of a sandbox"},
 		{"", "{home: [../x]}", "agents[0].sandbox.home[0]"},
 		{", cwd: DIR/box/refs", "{}", "agents[0].exec.cwd: " + dir + "/box/refs: is in or around the mailbox"},
 		{", cwd: DIR/state", "{}", "agents[0].exec.cwd: " + dir + "/state: is in or around the state directory"},
@@ -80,7 +86,7 @@ func TestASandboxThatWouldNotHoldIsRefused(t *testing.T) {
 
 func TestASandboxHasThePathsOfItsConfiguration(t *testing.T) {
 	dir := sandboxDir(t)
-	c, err := sandboxed(t, dir, ", cwd: DIR/link", "{home: [.tool/login.json], read: [../opt, DIR/conf], write: [DIR/opt]}")
+	c, err := sandboxed(t, dir, ", cwd: DIR/link", "{home: [.tool/login.json], read: [../opt, DIR/conf], write: [DIR/opt], memory: 2GiB, pids: 100}")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,6 +97,9 @@ func TestASandboxHasThePathsOfItsConfiguration(t *testing.T) {
 	}
 	if home := (sandbox.Path{Name: dir + "/home/.tool/login.json", Real: dir + "/home/.tool/login.json"}); !slices.Equal(got.Home, []sandbox.Path{home}) {
 		t.Errorf("home is %v; want %v", got.Home, home)
+	}
+	if got.Memory != 2<<30 || got.Processes != 100 {
+		t.Errorf("the limits are %d and %d; want 2 GiB and 100", got.Memory, got.Processes)
 	}
 	if len(got.Read) != 2 || got.Read[0].Real != dir+"/opt" || len(got.Write) != 1 {
 		t.Errorf("read is %v and write %v", got.Read, got.Write)

@@ -1,7 +1,9 @@
 package config
 
 import (
+	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"mailboxd/envelope"
@@ -36,12 +38,21 @@ type Limits struct {
 	Queue         int           `mapstructure:"queue"`
 	PerRequester  int           `mapstructure:"per_requester"`
 	QueuePer      int           `mapstructure:"queue_per_requester"`
+	Priority      int           `mapstructure:"priority"`
 	Depth         int           `mapstructure:"depth"`
 	Children      int           `mapstructure:"children"`
 	Broadcast     int           `mapstructure:"broadcast"`
 	ProviderPause time.Duration `mapstructure:"provider_pause"`
 	ProviderMax   time.Duration `mapstructure:"provider_pause_max"`
 	ShutdownGrace time.Duration `mapstructure:"shutdown_grace"`
+}
+
+// checkPriority refuses a priority that no task can have.
+func (l Limits) checkPriority() error {
+	if l.Priority < 0 || l.Priority > envelope.MaxPriority {
+		return wrong("limits.priority", "must be from 0 to %d", envelope.MaxPriority)
+	}
+	return nil
 }
 
 // Retention is how long files and records are kept.
@@ -54,24 +65,67 @@ type Retention struct {
 	MaxRunBytes int64         `mapstructure:"max_run_bytes"`
 }
 
-// Notice is how a person is notified.
+// Notify has the commands of notices, by what happened.
+type Notify struct {
+	Waits    []string `mapstructure:"waits"`
+	Finished []string `mapstructure:"finished"`
+	Failed   []string `mapstructure:"failed"`
+}
+
+// Notice has the earlier name of notify.waits.
 type Notice struct {
-	Command []string `mapstructure:"command"`
+	Command []string `mapstructure:"command"` // nil: not set
+}
+
+// Metrics is where metrics are written, besides the control socket.
+type Metrics struct {
+	Textfile string `mapstructure:"textfile"`
+}
+
+// check refuses a file that requesters can write.
+func (m Metrics) check(root string) error {
+	inside, err := filepath.Rel(root, m.Textfile)
+	if m.Textfile == "" || err != nil || inside == ".." || strings.HasPrefix(inside, "../") {
+		return nil
+	}
+	return wrong("metrics.textfile", "%s is inside the mailbox %s; name a file outside", m.Textfile, root)
 }
 
 // DefaultNotice is the command that shows notices on a desktop.
 func DefaultNotice() []string { return []string{"notify-send", "--app-name=mailboxd"} }
 
-// NoticeCommand returns the command of notices with an absolute path.
-func (c *Config) NoticeCommand() []string {
-	command := slices.Clone(c.Notice.Command)
-	c.resolveCommand(command)
-	return command
+// NotifyCommands returns the commands of notices with absolute paths.
+func (c *Config) NotifyCommands() Notify {
+	n := Notify{slices.Clone(c.Notify.Waits), slices.Clone(c.Notify.Finished), slices.Clone(c.Notify.Failed)}
+	for _, command := range [][]string{n.Waits, n.Finished, n.Failed} {
+		c.resolveCommand(command)
+	}
+	return n
+}
+
+// renamedNotice has notice.command count as notify.waits, unless that is set too.
+func (r *reading) renamedNotice() {
+	c := &r.config
+	if c.Notice.Command == nil {
+		return
+	}
+	words := "is the earlier name of notify.waits; rename it"
+	if r.origins.of("notify.waits") != "default" {
+		words = "is the earlier name of notify.waits, which is set too and counts; remove it"
+	} else {
+		c.Notify.Waits = c.Notice.Command
+	}
+	r.add(Warns, wrong("notice.command", "%s", words))
 }
 
 // Approval is who may decide about what.
 type Approval struct {
 	Self string `mapstructure:"self"`
+}
+
+// Web is the page of mailboxd web.
+type Web struct {
+	Approve string `mapstructure:"approve"`
 }
 
 // A Sender is a participant that authenticates with a secret (CLOWL-18).

@@ -40,7 +40,7 @@ func Recorded(read envelope.Message, m task.Message, t task.Task) envelope.Messa
 func End(t task.Task, c task.Conversation, r envelope.Result) envelope.Message {
 	m := envelope.Message{
 		Act: envelope.Completes, Task: t.ID, Cause: c.Message, Thread: c.Thread, Trace: c.Trace,
-		From: t.Agent, To: []string{t.Requester}, Time: t.Finished, Type: t.Type, Text: r.Output.Summary, Answer: r,
+		From: speaker(t.Agent), To: []string{t.Requester}, Time: t.Finished, Type: t.Type, Text: r.Output.Summary, Answer: r,
 	}
 	m.Deterministic, m.Context = dialect.Beside(r)
 	if r.Status != envelope.OK && r.Status != envelope.Partial {

@@ -13,9 +13,44 @@ import (
 	"mailboxd/internal/task"
 )
 
+// HasEvent reports whether a recorded message is an event of its own. A request, progress and an
+// end are part of the events of their task, and a message that the daemon sends for somebody
+// else, or in another dialect, was recorded before.
+func HasEvent(m task.Message) bool {
+	switch m.Act {
+	case envelope.Informs, envelope.Asks, envelope.Tells, envelope.Inquires, envelope.Announces, envelope.Updates, envelope.Cancels,
+		envelope.Calls, envelope.Returns, envelope.Breaks:
+		return m.Via != task.ByDaemon || m.From == envelope.Ourselves
+	case envelope.Reports, envelope.Waits:
+		return m.Via == task.ByRun // printed at the end; during a run it is task.progress
+	}
+	return false
+}
+
 // AsksForWork reports whether a message asks for a task.
 func AsksForWork(m envelope.Message) bool {
 	return m.Act == envelope.Requests || m.Act == envelope.Delegates
+}
+
+// Renamed returns a request with the id of another task, and without its line. A Clutch request
+// gets a parent unless that is ""; its idempotency key belongs to the task that it names now.
+func Renamed(m envelope.Message, id, parent envelope.ID) envelope.Message {
+	m.Task, m.Raw = id, nil
+	if m.Clutch == nil {
+		return m
+	}
+	part := *m.Clutch
+	part.TaskID, part.Parent, part.IdempotencyKey = string(id), cmp.Or(parent, part.Parent), ""
+	m.Clutch = &part
+	return m
+}
+
+// RunOf returns the run that a request names for its tree of tasks; "" for none (CLUTCH-05).
+func RunOf(m envelope.Message) string {
+	if m.Dialect == envelope.CLowl || m.Dialect == envelope.Clutch {
+		return m.Trace // the tid, the run_id
+	}
+	return ""
 }
 
 // Recipients returns the recipients of a message without duplicates.
@@ -26,6 +61,36 @@ func Recipients(m envelope.Message) (to []string) {
 		}
 	}
 	return to
+}
+
+// AsksForAttempt reports whether an agent's error says that another attempt may succeed. Only
+// Clutch says it of the same task: in other dialects the requester sends the request again.
+func AsksForAttempt(m envelope.Message) bool {
+	var data struct {
+		Retryable bool `json:"retryable"`
+	}
+	return m.Clutch != nil && m.Act == envelope.Fails && json.Unmarshal(m.Data, &data) == nil && data.Retryable
+}
+
+// OnlyDaemonSends reports whether only the daemon sends a message with an act: what a tool
+// returned, and what the router decided (CLUTCH-33, CLUTCH-35).
+func OnlyDaemonSends(act envelope.Act) bool {
+	return act == envelope.Returns || act == envelope.Breaks || act == envelope.Routes || act == envelope.Strands
+}
+
+// OnlyRecorded reports whether a message with an act has neither an effect on tasks nor
+// recipients: an agent says it about itself, or may not say it.
+func OnlyRecorded(act envelope.Act) bool {
+	return act == envelope.Announces || act == envelope.Updates || act == envelope.Beats || OnlyDaemonSends(act)
+}
+
+// RefuseTool returns the reply to an agent that calls a tool: no tool is available (CLUTCH-33).
+func RefuseTool(m envelope.Message, t task.Task, now time.Time) envelope.Message {
+	why := dialect.FailureOf(envelope.DependencyFailed, "mailboxd calls no tools")
+	why.Code = "TOOL_UNAVAILABLE"
+	reply := Error(m, t, why, now)
+	reply.Act = envelope.Breaks
+	return reply
 }
 
 // Acknowledges reports whether a message accepts a task, or confirms that its sender
@@ -94,7 +159,7 @@ func Complete(m envelope.Message, t task.Task, c task.Conversation, id string, n
 	if m.Dialect == envelope.CLowl {
 		m.ID, m.Cause = cmp.Or(m.ID, id), cmp.Or(m.Cause, c.Message)
 	}
-	if len(m.To) == 0 {
+	if len(m.To) == 0 && !(AsksForWork(m) && m.Clutch.Routed()) {
 		m.To = []string{t.Requester}
 	}
 	return m
@@ -106,6 +171,19 @@ func Error(m envelope.Message, t task.Task, why envelope.Failure, now time.Time)
 		Act: envelope.Fails, Task: t.ID, Cause: m.ID, Thread: m.Thread, Trace: m.Trace, Dialect: m.Dialect,
 		From: envelope.Ourselves, To: []string{t.Agent}, Time: now, Type: "error", Text: why.Message, Failure: why,
 	}
+}
+
+// ErrorReply returns the daemon's error reply to a message in a line, without its recipient. In
+// Clutch it is a chat.system message with the fields of an error: a task.error would end the
+// task that the message names, and each task has one terminal message (CLUTCH-31).
+func ErrorReply(to envelope.Message, why envelope.Failure) envelope.Message {
+	if to.Dialect != envelope.Clutch {
+		return envelope.Message{Act: envelope.Fails, Type: "error", Text: why.Message, Failure: why}
+	}
+	code, retryable := dialect.ClutchCode(why.Kind)
+	return envelope.Message{Act: envelope.Informs, Type: "error", Dialect: envelope.Clutch, Data: encode(map[string]any{
+		"code": code, "message": why.Message, "retryable": retryable, "details": map[string]any{"kind": why.Kind},
+	})}
 }
 
 // Deliverable reports whether the line of a message can be delivered unchanged. It must be
@@ -134,15 +212,18 @@ func DialectFor(to string, reads envelope.Dialect, about task.Task, own envelope
 // Progress returns the event data of a progress report: percentage and note (CLOWL-24).
 func Progress(m envelope.Message) map[string]any {
 	var data struct {
-		Pct  jsontext.Value `json:"pct"`
-		Note string         `json:"note"`
+		Pct      jsontext.Value `json:"pct"`
+		Progress jsontext.Value `json:"progress"` // the same in Clutch
+		Note     string         `json:"note"`
 	}
 	if m.Data != nil && json.Unmarshal(m.Data, &data) != nil {
 		data.Note = "" // the text says the same
 	}
 	progress := map[string]any{}
-	if data.Pct.Kind() == '0' {
-		progress["pct"] = data.Pct
+	for _, pct := range []jsontext.Value{data.Progress, data.Pct} {
+		if pct.Kind() == '0' {
+			progress["pct"] = pct
+		}
 	}
 	if note := cmp.Or(m.Text, data.Note); note != "" {
 		progress["note"] = note

@@ -134,6 +134,20 @@ func TestProgressOfAReport(t *testing.T) {
 	}
 }
 
+// CLUTCH-91: nobody says in a line that it is a part of mailboxd, or says what only mailboxd says.
+func TestDistrustInClutch(t *testing.T) {
+	for _, name := range []string{"router", "registry", "mcp", "orchestrator"} {
+		if got := conversation.Distrust(envelope.Message{From: name, Clutch: &envelope.ClutchPart{Type: "task.request"}}, ""); got != "is a reserved name" {
+			t.Errorf("%s: Distrust() = %q", name, got)
+		}
+	}
+	for word, trusted := range map[string]bool{"chat.system": false, "routing.decision": false, "routing.failure": false, "chat.message": true, "task.request": true} {
+		if got := conversation.Distrust(envelope.Message{From: "ann", Clutch: &envelope.ClutchPart{Type: word}}, ""); (got == "") != trusted {
+			t.Errorf("%s: Distrust() = %q", word, got)
+		}
+	}
+}
+
 // CLOWL-18.
 func TestDistrust(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -30,6 +30,7 @@ type Request struct {
 	Thread    string
 	Trace     string
 	Tie       envelope.Tie
+	Routing   bool // the requester wants the decisions about the agent, too
 
 	Result  *envelope.Result // nil while the task isn't finished
 	Cancels []string         // IDs of the messages with which the requester cancelled it
@@ -38,14 +39,17 @@ type Request struct {
 // Notifications returns the messages to the requester of a task about some events, the
 // oldest first, and about its end: acceptance before anything else (CLOWL-23), wait
 // reasons, progress, and the outcome once. A request that was refused on arrival has no
-// acceptance. Only CLowl has acknowledgements and progress; other dialects and members of a
+// acceptance. Only CLowl and Clutch have acknowledgements and progress; other dialects and members of a
 // combined task get the outcome only. An overseer sends its own messages. The messages have
 // no ID and no Time.
 func Notifications(r Request, events []task.Event) (all []envelope.Message) {
-	if r.Dialect == envelope.CLowl && r.Tie != envelope.Member && r.Tie != envelope.Oversee {
+	if (r.Dialect == envelope.CLowl || r.Dialect == envelope.Clutch) && r.Tie != envelope.Member && r.Tie != envelope.Oversee {
 		for i, e := range events {
-			refused := i+1 < len(events) && events[i+1].Kind == task.KindTaskRejected
-			all = append(all, r.notify(e, refused)...)
+			next := task.Kind("")
+			if i+1 < len(events) {
+				next = events[i+1].Kind
+			}
+			all = append(all, r.notify(e, next)...)
 		}
 	}
 	if r.Result != nil && r.Tie != envelope.Oversee {
@@ -56,26 +60,27 @@ func Notifications(r Request, events []task.Event) (all []envelope.Message) {
 
 // A detail is the event data that notifications use.
 type detail struct {
-	Held    []string       `json:"held"`    // task.accepted
+	Held    []string       `json:"held"`    // task.accepted, task.resubmitted
 	Reasons []string       `json:"reasons"` // task.held, task.released
 	Stage   string         `json:"stage"`   // approval.asked
 	Note    string         `json:"note"`    // task.progress
 	Pct     jsontext.Value `json:"pct"`     // task.progress
 }
 
-// notify returns the messages about one event.
-func (r Request) notify(e task.Event, refused bool) []envelope.Message {
+// notify returns the messages about one event, which another one of that kind follows.
+func (r Request) notify(e task.Event, next task.Kind) []envelope.Message {
 	var d detail
 	switch e.Kind {
-	case task.KindTaskAccepted, task.KindTaskHeld, task.KindTaskReleased, task.KindApprovalAsked, task.KindTaskProgress:
+	case task.KindTaskAccepted, task.KindTaskResubmitted, task.KindTaskHeld, task.KindTaskReleased, task.KindApprovalAsked, task.KindTaskProgress:
 		if e.Data != nil && json.Unmarshal(e.Data, &d) != nil {
 			d = detail{} // only the kind is known
 		}
 	}
 	switch e.Kind {
 	case task.KindTaskAccepted, task.KindTaskResubmitted:
+		isNew := e.Kind == task.KindTaskAccepted // a retry is never refused at once
 		switch {
-		case refused:
+		case isNew && (next == task.KindTaskRejected || next == task.KindRoutingFailed && len(d.Held) == 0): // refused at once
 			return nil
 		case len(d.Held) > 0:
 			return []envelope.Message{r.message(envelope.Accepts, map[string]any{}), r.waits(d.Held...)}
@@ -103,8 +108,29 @@ func (r Request) notify(e task.Event, refused bool) []envelope.Message {
 			data["pct"] = d.Pct
 		}
 		return []envelope.Message{r.reports(data, d.Note)}
+	case task.KindRoutingDecided:
+		return r.decision(envelope.Routes, e, "selected", "candidates", "reason", "scores")
+	case task.KindRoutingFailed:
+		return r.decision(envelope.Strands, e, "reason")
 	}
 	return nil
+}
+
+// decision returns some members of a decision about the agent, if the requester wants it. The others
+// are about agents that do not concern the requester.
+func (r Request) decision(act envelope.Act, e task.Event, members ...string) []envelope.Message {
+	all, shown := map[string]jsontext.Value{}, map[string]any{}
+	if !r.Routing || json.Unmarshal(e.Data, &all) != nil {
+		return nil
+	}
+	for _, name := range members {
+		if value, ok := all[name]; ok {
+			shown[name] = value
+		}
+	}
+	m := r.message(act, shown)
+	m.From = "router"
+	return []envelope.Message{m}
 }
 
 func (r Request) waits(reasons ...string) envelope.Message {
@@ -180,12 +206,21 @@ func Failure(r envelope.Result) envelope.Failure {
 func (r Request) message(act envelope.Act, data map[string]any) envelope.Message {
 	m := envelope.Message{
 		Act: act, Task: r.ID, Cause: r.Message, Thread: r.Thread, Trace: r.Trace,
-		From: r.Agent, To: []string{r.Requester}, Type: r.Type,
+		From: speaker(r.Agent), To: []string{r.Requester}, Type: r.Type,
 	}
 	if data != nil {
 		m.Dialect, m.Data = r.Dialect, encode(data)
 	}
 	return m
+}
+
+// speaker returns the sender of messages about a task to its requester: its agent, or the daemon
+// as long as no agent is chosen.
+func speaker(agent string) string {
+	if agent == envelope.Everybody {
+		return envelope.Ourselves
+	}
+	return agent
 }
 
 // Silent reports whether the requester has no inbox for notifications: AINL requesters read

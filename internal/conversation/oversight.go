@@ -37,7 +37,7 @@ func Broken(o task.Outcome) bool {
 		return true
 	}
 	switch o.Result.Error.Kind {
-	case envelope.SpawnFailed, envelope.SandboxUnavailable, envelope.AgentCrashed, envelope.OutputInvalid, envelope.OutputTooLarge, envelope.IdentityMismatch,
+	case envelope.SpawnFailed, envelope.SandboxUnavailable, envelope.AgentCrashed, envelope.OutputInvalid, envelope.OutputTooLarge, envelope.OutOfMemory, envelope.IdentityMismatch,
 		envelope.RunLost, envelope.Cancelled, envelope.ContractViolation, envelope.BudgetExceeded, envelope.PolicyViolation:
 		return true
 	}

@@ -11,6 +11,9 @@ import (
 // reserved are names that a sender of a line can't have.
 var reserved = []string{envelope.Ourselves, envelope.Everybody, "router", "registry", "mcp"}
 
+// systemTypes are the types of Clutch's messages that only the daemon sends (CLUTCH-32, CLUTCH-36).
+var systemTypes = []string{"chat.system", "routing.decision", "routing.failure"}
+
 // people are participants that aren't agents (CAP-17).
 var people = []string{"user", "orchestrator"}
 
@@ -21,8 +24,10 @@ func IsPerson(name string) bool { return slices.Contains(people, name) }
 // Secret is the sender's configured secret, or "".
 func Distrust(m envelope.Message, secret string) string {
 	switch {
-	case slices.Contains(reserved, m.From):
+	case slices.Contains(reserved, m.From), m.Clutch != nil && m.From == "orchestrator": // in CAP it is a person (CLUTCH-91)
 		return "is a reserved name"
+	case m.Clutch != nil && slices.Contains(systemTypes, m.Clutch.Type):
+		return "must not say " + m.Clutch.Type + ", which is mailboxd's alone"
 	case secret == "" || equalSecrets(secret, m.Secret):
 		return ""
 	case m.Secret == "":

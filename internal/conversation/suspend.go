@@ -15,6 +15,12 @@ func Suspended(t task.Task) bool {
 	return t.State == task.Held && slices.ContainsFunc(t.Reasons, Suspends)
 }
 
+// Follows reports whether a task gets the outcome of another task, which carries out the same
+// command (CLUTCH-52).
+func Follows(t task.Task) bool {
+	return t.State == task.Held && slices.Contains(t.Reasons, task.SameCommand)
+}
+
 // AwaitsReply reports whether a task is held for a message.
 func AwaitsReply(t task.Task) bool {
 	return t.State == task.Held && slices.Contains(t.Reasons, task.Reply)
@@ -24,7 +30,7 @@ func AwaitsReply(t task.Task) bool {
 // report can't.
 func Resumes(act envelope.Act) bool {
 	switch act {
-	case envelope.Informs, envelope.Asks, envelope.Tells, envelope.Inquires, envelope.Completes, envelope.Fails:
+	case envelope.Informs, envelope.Asks, envelope.Tells, envelope.Inquires, envelope.Completes, envelope.Fails, envelope.Returns, envelope.Breaks:
 		return true
 	}
 	return false

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -31,12 +32,14 @@ type Accepted struct {
 	Held     []task.Reason `json:"held,omitzero"`
 	Offset   *int64        `json:"offset,omitzero"`
 	Parent   envelope.ID   `json:"parent,omitzero"`
+	Priority int           `json:"priority,omitzero"`
 	Unknown  []string      `json:"unknown_runs,omitzero"`
 	Warnings []string      `json:"warnings,omitzero"`
 }
 
 func (c *Accept) decide(d *decision) error {
 	next := c.revision()
+	next.Priority = c.priority(d.cfg.MaxPriority)
 	last := d.state.Latest(c.Request.ID)
 	waits := false
 	if last != nil {
@@ -119,9 +122,26 @@ func (c *Accept) revision() task.Task {
 	return next
 }
 
+// priority returns the priority of the task: what it asks for, at most the limit. A task of a
+// run that asks for none has that of the task above.
+func (c *Accept) priority(limit int) int {
+	priority, asked := c.Request.Priority()
+	if !asked && c.Parent != nil {
+		priority = c.Parent.Priority
+	}
+	return min(priority, limit)
+}
+
 func (c *Accept) data(next *Task) Accepted {
-	data := Accepted{Hash: c.Request.Hash, Unknown: c.Unknown}
-	if warnings := c.Verdict.Findings.Warnings(); len(warnings) > 0 {
+	data := Accepted{Hash: c.Request.Hash, Priority: next.Priority, Unknown: c.Unknown}
+	warnings := c.Verdict.Findings.Warnings()
+	if priority, asked := c.Request.Priority(); asked && priority > next.Priority {
+		warnings = append(slices.Clip(warnings), envelope.Finding{
+			Field:   "metadata." + envelope.PriorityKey,
+			Message: fmt.Sprintf("is %d, and limits.priority allows at most %d", priority, next.Priority),
+		})
+	}
+	if len(warnings) > 0 {
 		data.Warnings = warnings.Words()
 	}
 	if c.File != "" {

@@ -8,11 +8,12 @@ import (
 	"mailboxd/internal/task"
 )
 
-// lasting are the reasons that only Release removes. A verdict, reload or restart keeps
+// lasting are the reasons that a verdict doesn't know. Only Release removes them, and
+// nothing removes SameCommand: the task never runs. A verdict, reload or restart keeps
 // them.
-var lasting = []task.Reason{task.Operator, task.Recovered, task.AuthRequired}
+var lasting = []task.Reason{task.Operator, task.Recovered, task.AuthRequired, task.SameCommand}
 
-// Lasting returns the reasons that only Release removes.
+// Lasting returns the reasons that a verdict keeps.
 func Lasting(reasons []task.Reason) []task.Reason {
 	return slices.DeleteFunc(slices.Clone(reasons), func(r task.Reason) bool { return !slices.Contains(lasting, r) })
 }
@@ -47,7 +48,9 @@ func (c *Hold) decide(d *decision) error {
 
 // Releasable reports whether Release removes a reason: a lasting one, or the usage limit of a
 // provider, which also ends by itself.
-func Releasable(r task.Reason) bool { return r == task.ProviderLimit || slices.Contains(lasting, r) }
+func Releasable(r task.Reason) bool {
+	return r == task.ProviderLimit || r != task.SameCommand && slices.Contains(lasting, r)
+}
 
 // Release removes the reasons that are Releasable. The remaining reasons are
 // judged again at once. If the answer of the task was unreadable, it is read again. If the
@@ -149,7 +152,7 @@ func (c *Resubmit) decide(d *decision) error {
 		Seq: New, ID: last.ID, Revision: last.Revision + 1, Hash: last.Hash, Dialect: last.Dialect,
 		State: task.Queued, Agent: last.Agent, Requester: last.Requester, Type: last.Type,
 		Deadline: last.Deadline, Received: d.now, File: last.File, Offset: last.Offset,
-		Latest: true, Replaces: true, Parent: last.Parent, Depth: last.Depth,
+		Latest: true, Replaces: true, Parent: last.Parent, Depth: last.Depth, Priority: min(last.Priority, d.cfg.MaxPriority),
 	}}
 	if len(c.Verdict.Hold) > 0 {
 		next.State, next.Reasons, next.Until = task.Held, c.Verdict.Hold, c.Verdict.Until
@@ -161,7 +164,11 @@ func (c *Resubmit) decide(d *decision) error {
 	if asks {
 		next.Until = Earliest(next.Until, d.decisionDue(next.Task))
 	}
-	d.add(&next, &Added{Task: next.Task}, task.KindTaskResubmitted, with(c.By.Data(), "of_revision", last.Revision))
+	data := with(c.By.Data(), "of_revision", last.Revision)
+	if next.State == task.Held {
+		data = with(data, "held", next.Reasons)
+	}
+	d.add(&next, &Added{Task: next.Task}, task.KindTaskResubmitted, data)
 	if asks {
 		d.askStart(&next, c.Verdict)
 	}

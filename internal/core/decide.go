@@ -15,8 +15,8 @@ type Command interface{ decide(*decision) error }
 // events that come with an error are valid too, such as the record of a caller who isn't
 // allowed to decide.
 //
-// The commands are Accept, Judge, Hold, Release, Answer, ReviewDue, Cancel, Resubmit,
-// Intend, HoldRecovered, Finish, EndRun, Retry, PutBack, KeepUnread, Reread, Void, Claim,
+// The commands are Accept, Judge, Route, Unbind, Hold, Release, Answer, ReviewDue, Cancel, Resubmit,
+// Intend, HoldRecovered, HoldRestored, Finish, EndRun, Retry, PutBack, KeepUnread, Reread, Void, Claim,
 // Renew, Lapse, TakeAnswer, RefuseAnswer, Wait, Wake, Reconsider, SendBack, PassReview and
 // FailReview.
 func Decide(s *State, c Command, cfg Config, now time.Time) ([]Event, error) {

@@ -17,6 +17,9 @@ var (
 	ErrTooLate = errors.New("the time to decide about it is over")
 	// ErrChanged says that the approver saw other content than a run would have now.
 	ErrChanged = errors.New("what would be run has changed since it was asked about; it is asked about again")
+	// ErrFollower says that a task gets the outcome of another task, so it has no run of its own.
+	ErrFollower = errors.New("another task carries out the same command")
+
 	// ErrStillRefused says that policy still refuses the task.
 	ErrStillRefused = errors.New("it is still refused")
 	// ErrLeased says that another program has claimed the task.

@@ -25,15 +25,20 @@ func (c *Judge) decide(d *decision) error {
 	if t.State == task.Received && !d.clear(t) {
 		return nil // judged when the earlier one has ended
 	}
-	switch v := d.consult(t, c.Verdict); {
+	d.obey(t, c.Request, c.Verdict)
+	return nil
+}
+
+// obey moves a task to the state that a verdict requires.
+func (d *decision) obey(t *Task, request envelope.Task, verdict task.Verdict) {
+	switch v := d.consult(t, verdict); {
 	case !v.Admit:
-		d.reject(t, c.Request, v)
+		d.reject(t, request, v)
 	case len(v.Hold) > 0:
 		d.hold(t, v.Hold, v.Until)
 	default:
 		d.add(t, moved(t, task.Change{To: task.Queued}), task.KindTaskQueued, nil)
 	}
-	return nil
 }
 
 // clear supersedes earlier revisions that went back to waiting after this one was accepted.
@@ -103,6 +108,9 @@ func (d *decision) reject(t *Task, request envelope.Task, v task.Verdict) {
 }
 
 func (d *decision) rejectWith(t *Task, v task.Verdict, result []byte) {
+	if v.Routing != nil {
+		d.show(t, task.KindRoutingFailed, v.Routing)
+	}
 	change := task.Change{To: task.Done, Status: refusalStatus(t.Began), Kind: v.Findings.Kind(), Result: result}
 	d.add(t, moved(t, change), task.KindTaskRejected, map[string]any{"reasons": v.Findings.Refusals().Words()})
 }

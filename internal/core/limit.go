@@ -30,6 +30,17 @@ func Overspent(budget envelope.Budget, spent envelope.Cost) string {
 	return ""
 }
 
+// UsedUp says that nothing is left of the limit of an account; "" if something is.
+func UsedUp(limit envelope.Budget, b task.Balance) string {
+	for _, u := range units {
+		most, used := *u.limit(&limit), *u.sum(&b.Spent)+*u.sum(&b.Reserved)
+		if most != nil && used >= *most {
+			return fmt.Sprintf("has spent or reserved %d of %d %s of the day", used, *most, u.name)
+		}
+	}
+	return ""
+}
+
 // A LimitKey names a limit: of a task and its descendants, or of an account on a day.
 type LimitKey struct {
 	Task       int64

@@ -58,6 +58,11 @@ func intending(change func(*core.Intend)) func(*world, core.Command) {
 
 // mutants are faults that an engineer could make. Each must break a promise.
 var mutants = []mutant{
+	{name: "a task that follows another one is queued", command: func(_ *world, c core.Command) {
+		if accept, ok := c.(*core.Accept); ok {
+			accept.Verdict.Hold = slices.DeleteFunc(slices.Clone(accept.Verdict.Hold), func(r task.Reason) bool { return r == task.SameCommand })
+		}
+	}},
 	{name: "a verdict counts although the task has changed since", command: func(w *world, c core.Command) {
 		if j, ok := c.(*core.Judge); ok && w.state.Task(j.Task) != nil {
 			j.Seen = core.See(w.state.Task(j.Task).Task)
@@ -190,6 +195,28 @@ var mutants = []mutant{
 	{name: "a child isn't held to the limits of its lineage", command: func(w *world, c core.Command) {
 		if a, ok := c.(*core.Accept); ok && a.Parent != nil {
 			a.Verdict = w.verdict(line{id: a.Request.ID, agent: a.Request.Agent})
+		}
+	}},
+	{name: "the choice of an agent is not durable", journal: func(events []core.Event) []core.Event {
+		kept := slices.Clone(events)
+		for i, e := range kept {
+			if c, ok := e.Change.(*core.Moved); ok && c.Agent != "" {
+				without := *c
+				without.Agent = ""
+				kept[i].Change = &without
+			}
+		}
+		return kept
+	}},
+	{name: "a choice counts although the task has changed since", command: func(w *world, c core.Command) {
+		if r, ok := c.(*core.Route); ok && w.state.Task(r.Task) != nil {
+			r.Seen = core.See(w.state.Task(r.Task).Task)
+		}
+	}},
+	{name: "a task is taken back that has begun", command: func(w *world, c core.Command) {
+		if u, ok := c.(*core.Unbind); ok && w.state.Task(u.Task) != nil {
+			t := w.state.Task(u.Task)
+			u.Seen, t.Began = core.See(t.Task), false
 		}
 	}},
 	{name: "the journal loses an event", journal: func(events []core.Event) []core.Event {

@@ -40,6 +40,8 @@ type Person struct {
 	As    string // the name to decide under; "" for the name that is asked
 	UID   int
 	Proof task.Proof // of the decision that the person makes; zero for none
+
+	Digest string // of the question that the person saw; "" for the one that is asked
 }
 
 // String returns the name under which a person decides.

@@ -23,6 +23,7 @@ var moves = map[task.State][]task.State{
 // check holds one event to the promises, before it is applied.
 func (w *world) check(e core.Event) {
 	t := w.state.Task(e.Task)
+	w.checkRoute(t, e)
 	switch c := e.Change.(type) {
 	case *core.Added:
 		w.requests[e.Task] = w.lineOf(c.Task)
@@ -46,6 +47,9 @@ func (w *world) check(e core.Event) {
 		if began := w.executions(t.ID, t.Seq); began > 0 && w.seen(t).agent == plain && !t.Began {
 			w.fail("%s runs again, and the state doesn't know that it ran", t.ID)
 		}
+		if w.seen(t).follows() {
+			w.fail("%s runs, and has the outcome of another task", t.ID)
+		}
 		w.checkIntent(t, c.Run)
 	case *core.Leased:
 		claim := w.doing.(*core.Claim)
@@ -59,7 +63,7 @@ func (w *world) check(e core.Event) {
 // lineOf is the line of a revision: the latest that was read, or that of the revision
 // before when an operator resubmits it.
 func (w *world) lineOf(t task.Task) line {
-	return line{id: t.ID, agent: t.Agent, content: int(t.Hash[len(t.Hash)-1] - '0'), parent: t.Parent}
+	return line{id: t.ID, agent: t.Agent, routed: isRouted(t), content: int(t.Hash[len(t.Hash)-1] - '0'), parent: t.Parent}
 }
 
 // checkRevision wants revisions in order, and none of the same content as the one

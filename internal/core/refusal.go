@@ -38,7 +38,7 @@ func NotRun(request envelope.Task, status envelope.Status, kind envelope.Kind, w
 		opening = "Cancelled before another attempt: "
 	}
 	agent := request.Agent
-	if agent == "" {
+	if agent == "" || agent == envelope.Everybody {
 		agent = "mailboxd"
 	}
 	if levels == nil {

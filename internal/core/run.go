@@ -1,6 +1,7 @@
 package core
 
 import (
+	"slices"
 	"time"
 
 	"mailboxd/envelope"
@@ -44,6 +45,7 @@ func (d *decision) endUnread(t *Task) {
 type Intend struct {
 	Task     int64
 	Attempt  int           // of the task as it was queued
+	Agent    string        // of the task as it was queued
 	To       task.State    // Running, or Waiting for its agent to fetch it
 	Request  envelope.Task // for the refusal after a Shortfall
 	Run      task.Run
@@ -55,6 +57,9 @@ func (c *Intend) decide(d *decision) error {
 	t, err := d.queued(c.Task, c.Attempt)
 	if err != nil {
 		return err
+	}
+	if t.Agent != c.Agent {
+		return ErrStale
 	}
 	run, short := c.Spending.reserve(c.Run)
 	switch {
@@ -147,6 +152,38 @@ func (c *HoldRecovered) decide(d *decision) error {
 	}
 	change := task.Change{To: task.Held, Attempt: c.Last, Reasons: []task.Reason{task.Recovered}, Until: t.Deadline}
 	d.add(t, moved(t, change), task.KindTaskHeld, map[string]any{"reasons": change.Reasons, "unknown_runs": c.Unknown})
+	return nil
+}
+
+// HoldRestored holds an open task of a ledger that was restored from a backup, since the task
+// may have run after the backup. A run that had not ended counts as lost. An answer that was
+// given before the backup stays as it is.
+type HoldRestored struct {
+	Task int64
+	Seen Seen
+}
+
+func (c *HoldRestored) decide(d *decision) error {
+	t, err := d.state.find(c.Task, c.Seen)
+	switch {
+	case err != nil:
+		return err
+	case t.State == task.Done, t.State == task.Review, Unread(t.Task), slices.Contains(t.Reasons, task.Recovered):
+		return nil
+	}
+	if t.Run != nil && (t.State == task.Running || t.State == task.Waiting) {
+		run := *t.Run
+		run.Started, run.Finished, run.ExitCode, run.Cause = run.Intent, d.now, -1, task.CauseLost
+		d.add(t, &RunEnded{Run: run}, "", nil)
+	}
+	change := task.Change{To: task.Held, Attempt: t.Attempt, Reasons: append(slices.Clone(t.Reasons), task.Recovered), Until: t.Deadline}
+	switch t.State {
+	case task.Received:
+		change.To = task.Received // it also waits for the revision before
+	case task.Held:
+		change.Until = t.Until
+	}
+	d.add(t, moved(t, change), task.KindTaskHeld, map[string]any{"reasons": change.Reasons})
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 // A Config holds the operator's settings that decisions need.
 type Config struct {
 	ApprovalTTL time.Duration // the lifetime of a request for approval, and of an approval; 0: unlimited
+	MaxPriority int           // the highest priority that a request can have
 }
 
 // A Task is a revision of a task with the facts for decisions.
@@ -71,18 +72,19 @@ func (s *State) Latest(id envelope.ID) *Task {
 type Seen struct {
 	State   task.State
 	Attempt int
+	Agent   string
 	Reasons []task.Reason
 	Until   time.Time // of a waiting task: the end of its lease
 }
 
 // See returns the Seen of a task.
 func See(t task.Task) Seen {
-	return Seen{State: t.State, Attempt: t.Attempt, Reasons: t.Reasons, Until: t.Until}
+	return Seen{State: t.State, Attempt: t.Attempt, Agent: t.Agent, Reasons: t.Reasons, Until: t.Until}
 }
 
 // is reports whether a task hasn't changed since it was seen.
 func (was Seen) is(t *Task) bool {
-	return t.State == was.State && t.Attempt == was.Attempt && slices.Equal(t.Reasons, was.Reasons) &&
+	return t.State == was.State && t.Attempt == was.Attempt && t.Agent == was.Agent && slices.Equal(t.Reasons, was.Reasons) &&
 		(t.State != task.Waiting || t.Until.Equal(was.Until)) // or a program has claimed it
 }
 

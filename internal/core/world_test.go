@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/conversation"
 	"mailboxd/internal/core"
 	"mailboxd/internal/task"
 )
@@ -56,6 +57,7 @@ type world struct {
 	allowed  map[int64]int           // how often it may be
 	asked    map[*core.Answer]string // the digest that a person looked at
 	passed   map[int64]bool          // of which answers an overseer approves
+	chosen   map[int64]string        // the agent that was chosen for a task
 	doing    core.Command
 	answer   error // of the core
 	steps    int
@@ -69,13 +71,23 @@ type line struct {
 	content int
 	agent   string
 	parent  int64 // the task whose run asks for it; 0: none
+	routed  bool  // the line names no agent; agent is the chosen one
 }
 
-func (l line) hash() string { return string(l.id) + "/" + l.agent + "/" + string(rune('0'+l.content)) }
+func (l line) hash() string {
+	agent := l.agent
+	if l.routed {
+		agent = routed
+	}
+	return string(l.id) + "/" + agent + "/" + string(rune('0'+l.content))
+}
 
 func (l line) request() envelope.Task {
 	return envelope.Task{ID: l.id, Agent: l.agent, Requester: "ann", Type: "work", Hash: l.hash()}
 }
+
+// follows reports whether a task gets the outcome of another one, so that it never runs.
+func (l line) follows() bool { return l.agent == follows && l.id != names[0] }
 
 // The agents of the world, by what they are there for.
 
@@ -88,9 +100,10 @@ const (
 	windowed = "windowed" // waits for a change window
 	speaks   = "speaks"   // asks something before it answers
 	overseen = "overseen" // has an overseer
+	follows  = "follows"  // gets the outcome of t0, whose command it has too
 )
 
-var agents = []string{plain, repeats, asksPre, asksPre, asksPost, fetches, windowed, speaks, overseen, spends, shares}
+var agents = []string{plain, repeats, asksPre, asksPre, asksPost, fetches, windowed, speaks, overseen, follows, spends, shares, routed}
 
 const slots = 3
 
@@ -129,7 +142,7 @@ func newWorld(pick func(int) int) *world {
 		pick: pick, now: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC), cfg: core.Config{ApprovalTTL: 40 * time.Second},
 		runs: map[task.RunName]*run{}, booked: map[task.RunName]*task.Run{}, waits: map[int64]wait{}, files: map[envelope.ID]resultFile{}, state: core.NewState(),
 		approved: map[string]bool{}, shown: map[int64]int{}, requests: map[int64]line{}, results: map[int64][]byte{}, tokens: map[int64]string{},
-		leased: map[int64]time.Time{}, begun: map[int64]int{}, allowed: map[int64]int{}, asked: map[*core.Answer]string{}, passed: map[int64]bool{},
+		leased: map[int64]time.Time{}, begun: map[int64]int{}, allowed: map[int64]int{}, asked: map[*core.Answer]string{}, passed: map[int64]bool{}, chosen: map[int64]string{},
 	}
 	return w
 }
@@ -222,6 +235,8 @@ func (w *world) append() {
 func (w *world) verdict(l line) task.Verdict {
 	v := task.Verdict{Admit: true, Digest: fmt.Sprintf("%s rules %d", l.hash(), w.rules), Terms: l.terms()}
 	switch l.agent {
+	case routed:
+		v.Hold = []task.Reason{task.Routing}
 	case asksPre:
 		v.Hold, v.Terms.Approval = []task.Reason{task.Approval}, envelope.ApprovalPre
 	case asksPost:
@@ -248,6 +263,9 @@ func (w *world) takeLines() {
 			continue
 		}
 		c := &core.Accept{Request: l.request(), Dialect: envelope.AINL, Verdict: w.admit(l, w.children(l.parent)), File: "tasks/a.jsonl", Offset: int64(w.offset), Received: w.now}
+		if l.follows() {
+			c.Verdict = conversation.SameCommand(c.Request, nil)
+		}
 		if parent := w.state.Task(l.parent); parent != nil {
 			c.Parent = &parent.Task
 		}
@@ -359,8 +377,6 @@ func (w *world) commit(events []core.Event, offset int) {
 }
 
 // seen is a task's line.
-
-func (w *world) seen(t *core.Task) line { return w.requests[t.Seq] }
 
 // look does what the daemon does for a task as it stands.
 

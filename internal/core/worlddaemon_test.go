@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/conversation"
 	"mailboxd/internal/core"
 	"mailboxd/internal/task"
 )
@@ -53,12 +54,23 @@ func (w *world) judge(t *core.Task) {
 		w.adopt(t, file)
 		return
 	}
-	if w.waitsStill(t) {
+	if conversation.Follows(t.Task) {
+		w.follow(t)
+		return
+	}
+	if w.waitsStill(t) || w.takeBack(t) {
+		return
+	}
+	if core.Unbound(t.Task) {
+		w.choose(t)
 		return
 	}
 	v := w.verdict(w.seen(t))
 	if t.State == task.Received {
 		v = w.admit(w.seen(t), 0)
+		if w.seen(t).follows() {
+			v = conversation.SameCommand(w.seen(t).request(), nil)
+		}
 	}
 	v = core.Held(v, core.Lasting(t.Reasons)...)
 	if resting := slices.Equal(t.Reasons, []task.Reason{task.Capacity}); resting && w.now.Before(t.Until) {
@@ -68,6 +80,18 @@ func (w *world) judge(t *core.Task) {
 		v = core.HeldUntil(v, task.ProviderLimit, t.Until)
 	}
 	w.later(&core.Judge{Task: t.Seq, Seen: core.See(t.Task), Request: w.seen(t).request(), Verdict: v})
+}
+
+// follow ends a task with the outcome of the one that it follows, if that is done.
+func (w *world) follow(t *core.Task) {
+	finish := &core.Finish{Task: t.Seq, Seen: core.See(t.Task), Status: envelope.Failed, Kind: envelope.DependencyFailed, Result: []byte("none"), NoReview: true, Show: task.KindTaskFinished}
+	if leader := w.state.Latest(names[0]); leader != nil {
+		if leader.State != task.Done {
+			return
+		}
+		finish.Status, finish.Kind, finish.Result = cmp.Or(leader.Status, envelope.Failed), leader.Kind, w.results[leader.Seq]
+	}
+	w.later(finish)
 }
 
 func (w *world) later(c core.Command) {
@@ -105,6 +129,9 @@ func (w *world) adopt(t *core.Task, file resultFile) {
 }
 
 func (w *world) start(t *core.Task) {
+	if w.takeBack(t) {
+		return
+	}
 	v := w.verdict(w.seen(t))
 	pre := slices.Contains(v.Hold, task.Approval)
 	if !v.Admit || len(v.Hold) > 0 && !(pre && len(v.Hold) == 1 && core.Covers(t.Start, v, t.Began, w.now)) {
@@ -115,7 +142,7 @@ func (w *world) start(t *core.Task) {
 		w.adopt(t, file)
 		return
 	}
-	c := &core.Intend{Task: t.Seq, Attempt: t.Attempt, To: task.Running, Request: w.seen(t).request(), Run: task.Run{Task: t.Seq, Attempt: t.Attempt + 1, ID: "run", Intent: w.now, Terms: v.Terms}}
+	c := &core.Intend{Task: t.Seq, Attempt: t.Attempt, Agent: t.Agent, To: task.Running, Request: w.seen(t).request(), Run: task.Run{Task: t.Seq, Attempt: t.Attempt + 1, ID: "run", Intent: w.now, Terms: v.Terms}}
 	if w.seen(t).agent == fetches {
 		c.To = task.Waiting
 	} else if w.busy() >= slots {

@@ -89,6 +89,9 @@ func (w *world) person(t *core.Task) {
 		}
 		w.later(&core.Cancel{Task: t.Seq, Seen: seen, By: by, Request: request, Result: w.results[t.Seq]})
 	case 7:
+		if w.seen(t).follows() {
+			return // the engine refuses it: ErrFollower
+		}
 		if events := w.decide(&core.Resubmit{Task: t.Seq, By: by, Verdict: w.admit(w.seen(t), 0)}); len(events) > 0 {
 			core.Number(events, w.next())
 			w.commit(events, w.offset)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"mailboxd/internal/agent"
+	"mailboxd/internal/cgroup"
 	"mailboxd/internal/sandbox"
 	"mailboxd/internal/setup"
 	"mailboxd/internal/term"
@@ -70,6 +71,38 @@ func (d *checker) sandbox(ctx context.Context, b agent.Binding) {
 		}
 	}
 	d.note(f)
+}
+
+// cgroup checks whether the daemon can limit the memory and the processes of a run, as the
+// sandbox of an agent may want.
+func (d *checker) cgroup(context.Context) {
+	var needed cgroup.Limits
+	for _, m := range d.Agents {
+		if s := m.Binding.Sandbox; s.Active() {
+			needed.Memory, needed.Processes = max(needed.Memory, s.Memory), max(needed.Processes, s.Processes)
+		}
+	}
+	wanted := needed != cgroup.Limits{}
+	if d.pid == 0 {
+		if wanted {
+			d.warn("cgroup", "start the daemon, then: mailboxd doctor", "an agent has memory or pids in its sandbox; whether a cgroup is delegated shows when the daemon runs")
+			return
+		}
+		d.good("cgroup", "not needed: no agent has memory or pids in its sandbox")
+		return
+	}
+	dir, err := cgroup.Delegated(d.pid)
+	if err == nil && wanted {
+		err = cgroup.CanLimit(dir, needed)
+	}
+	switch {
+	case err == nil:
+		d.good("cgroup", "delegated: %s", dir)
+	case wanted:
+		d.bad("cgroup", "mailboxd service install", "an agent has memory or pids in its sandbox, so its tasks are refused: %v", err)
+	default:
+		d.good("cgroup", "not delegated, and not needed: no agent has memory or pids in its sandbox")
+	}
 }
 
 // program returns the program of an agent, or what is wrong with it and how to repair

@@ -2,7 +2,9 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -32,7 +34,7 @@ func (d *checker) approvers(context.Context) {
 		case task.ProofKey:
 			d.good("approvers", "%s: an SSH key; a program that reaches the ssh-agent can approve", a.Name)
 		default:
-			d.good("approvers", "%s: a hardware key that is touched", a.Name)
+			d.good("approvers", "%s: a hardware key that is touched, or a passkey", a.Name)
 		}
 		signed = signed || a.Proof >= task.ProofKey
 	}
@@ -45,6 +47,27 @@ func (d *checker) approvers(context.Context) {
 	}
 	if at := writable(file); at != "" {
 		d.warn("approvers", hint+term.ShellWord(file), "agents run as you, and you can write %s, so an agent could name a key of its own", at)
+	}
+}
+
+// approversSocket checks that the group of approvers, and nobody else, reaches its socket.
+func (d *checker) approversSocket(context.Context) {
+	if d.ApproversGroup == "" {
+		return
+	}
+	if d.GroupErr != nil {
+		d.bad("approvers_socket", "name a group of this machine, or make it: sudo groupadd "+term.ShellWord(d.ApproversGroup), "%v", d.GroupErr)
+		return
+	}
+	err := d.GroupSocket.CheckDir()
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		d.good("approvers_socket", "%s: serve makes it", d.GroupSocket)
+	case err != nil:
+		fix := fmt.Sprintf("sudo install -d -o %d -g %d -m 750 %s", os.Geteuid(), d.GroupSocket.Group, term.ShellWord(d.GroupSocket.Dir))
+		d.bad("approvers_socket", fix, "%s: %v", d.GroupSocket, err)
+	default:
+		d.good("approvers_socket", "members of %s decide at %s", d.ApproversGroup, d.GroupSocket)
 	}
 }
 

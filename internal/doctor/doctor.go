@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"mailboxd/internal/agent"
+	"mailboxd/internal/client"
 )
 
 // A Finding is the outcome of a check. Scripts rely on names and states.
@@ -33,6 +34,7 @@ type Options struct {
 	Config   string   // the file of the configuration
 	Err      error    // why the configuration cannot be used
 	Warnings []string // about variables of the environment
+	Renamed  []string // keys of the configuration that have a new name
 	Root     string
 	State    string // the state directory
 	Agents   []Agent
@@ -40,6 +42,10 @@ type Options struct {
 
 	Approvers     []Approver
 	ApproversFile string // "" when they are in the file of the configuration
+
+	ApproversGroup string            // "" for none
+	GroupSocket    client.SocketPath // of the group; zero if GroupErr says why there is none
+	GroupErr       error
 }
 
 // An Agent is an agent of the configuration.
@@ -68,7 +74,7 @@ func (d *checker) run(ctx context.Context) {
 	if d.configuration() {
 		for _, check := range []func(context.Context){
 			d.mailbox, d.cleaning, d.stateDirectory, d.daemon, d.socket, d.keeper, d.ledger,
-			d.service, d.paths, d.checkAgents, d.approvers, d.disks,
+			d.service, d.paths, d.checkAgents, d.cgroup, d.approvers, d.approversSocket, d.disks,
 		} {
 			check(ctx)
 		}

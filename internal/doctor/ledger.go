@@ -115,16 +115,16 @@ func isAbandoned(ctx context.Context, memory *ledger.Reader, row task.Task) (boo
 	return err == nil, err // retention has removed the event
 }
 
-// recovered counts the tasks that are held since a ledger was lost.
+// recovered counts the tasks that are held since a ledger was lost or restored.
 func (d *checker) recovered(ctx context.Context, memory *ledger.Reader) error {
 	held, err := memory.Tasks(ctx, ledger.Filter{States: []task.State{task.Held}})
 	held = slices.DeleteFunc(held, func(t task.Task) bool { return !slices.Contains(t.Reasons, task.Recovered) })
 	if len(held) == 0 {
 		return err
 	}
-	words := "1 task may have run before the ledger was lost, and waits"
+	words := "1 task may have run before the ledger was lost or restored, and waits"
 	if len(held) > 1 {
-		words = fmt.Sprintf("%d tasks may have run before the ledger was lost, and wait", len(held))
+		words = fmt.Sprintf("%d tasks may have run before the ledger was lost or restored, and wait", len(held))
 	}
 	d.note(Finding{
 		Check: "ledger", Subject: "recovered", State: Warn, Finding: words + "; one is " + string(held[0].ID),

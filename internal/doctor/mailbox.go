@@ -30,6 +30,9 @@ func (d *checker) configuration() bool {
 	for _, warning := range d.Warnings {
 		d.warn("environment", "unset the variable, or correct its name", "%s", warning)
 	}
+	for _, key := range d.Renamed {
+		d.warn("config", "edit "+d.Config, "%s", key)
+	}
 	switch _, missing := os.Stat(d.Config); {
 	case d.Err != nil:
 		for _, err := range each(d.Err) {

@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -70,18 +72,74 @@ func FindBubblewrap() (Bubblewrap, error) {
 	if err != nil {
 		return Bubblewrap{}, errors.New("bwrap is not on the PATH of mailboxd; install the package bubblewrap")
 	}
+	found, err := tryBubblewrap(path)
+	if err == nil {
+		bubblewrap.found = found
+	}
+	return found, err
+}
+
+// tryBubblewrap checks the version of a bubblewrap, and has it make a sandbox.
+func tryBubblewrap(path string) (Bubblewrap, error) {
 	const timeout = 5 * time.Second
 	ctx, stop := context.WithTimeout(context.Background(), timeout)
 	defer stop()
-	help, err := exec.CommandContext(ctx, path, "--help").CombinedOutput()
+	text, err := output(ctx, path, "--version")
 	if err != nil {
-		return Bubblewrap{}, fmt.Errorf("run %s --help: %w: %s", path, err, strings.TrimSpace(string(help)))
+		return Bubblewrap{}, fmt.Errorf("run %s --version: %w", path, err)
+	}
+	if err := checkVersion(text); err != nil {
+		return Bubblewrap{}, fmt.Errorf("%s: %w", path, err)
+	}
+	help, err := output(ctx, path, "--help")
+	if err != nil {
+		return Bubblewrap{}, fmt.Errorf("run %s --help: %w", path, err)
 	}
 	// The smallest sandbox shows whether the kernel allows any.
-	smallest := exec.CommandContext(ctx, path, "--unshare-user", "--unshare-pid", "--unshare-net", "--ro-bind", "/", "/", "--", "true")
-	if out, err := smallest.CombinedOutput(); err != nil {
-		return Bubblewrap{}, fmt.Errorf("%s makes no sandbox here: %w: %s; mailboxd doctor says why", path, err, strings.TrimSpace(string(out)))
+	if _, err := output(ctx, path, "--unshare-user", "--unshare-pid", "--unshare-net", "--ro-bind", "/", "/", "--", "true"); err != nil {
+		return Bubblewrap{}, fmt.Errorf("%s makes no sandbox here: %w; mailboxd doctor says why", path, err)
 	}
-	bubblewrap.found = Bubblewrap{Path: path, ByName: !strings.Contains(string(help), "--ro-bind-fd")}
-	return bubblewrap.found, nil
+	return Bubblewrap{Path: path, ByName: !strings.Contains(help, "--ro-bind-fd")}, nil
+}
+
+// output returns what a program prints. The error has it, too.
+func output(ctx context.Context, path string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.WaitDelay = time.Second // for what it left in the background
+	out, err := cmd.CombinedOutput()
+	text := strings.TrimSpace(string(out))
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, text)
+	}
+	return text, err
+}
+
+// oldestVersion is the oldest bubblewrap that mailboxd was tried with.
+var oldestVersion = [3]int{0, 8, 0}
+
+// checkVersion returns an error unless a line such as "bubblewrap 0.8.0" names a version that
+// isn't too old. An unreadable version counts as too old.
+func checkVersion(line string) error {
+	const needed = "mailboxd needs bubblewrap 0.8.0 or later; install a newer package bubblewrap"
+	name, version, _ := strings.Cut(line, " ")
+	var found [3]int
+	fields := strings.Split(version, ".")
+	for i := range found {
+		if i >= len(fields) || name != "bubblewrap" {
+			return fmt.Errorf("its version cannot be read from %.80q: %s", line, needed)
+		}
+		digits := fields[i]
+		if i == len(found)-1 { // a distribution may add letters
+			digits = digits[:len(digits)-len(strings.TrimLeft(digits, "0123456789"))]
+		}
+		n, err := strconv.Atoi(digits)
+		if err != nil || n < 0 {
+			return fmt.Errorf("its version cannot be read from %.80q: %s", line, needed)
+		}
+		found[i] = n
+	}
+	if slices.Compare(found[:], oldestVersion[:]) < 0 {
+		return fmt.Errorf("version %s is too old: %s", version, needed)
+	}
+	return nil
 }

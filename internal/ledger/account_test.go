@@ -227,6 +227,6 @@ func TestWhatIsLentComesFromTheLenderAndGoesBack(t *testing.T) {
 		return err
 	})
 	if want := (task.TreeCost{Spent: envelope.Cost{Tokens: 100}, Reserved: envelope.Cost{Tokens: 900}}); members != want {
-		t.Errorf("Family() = %+v; want %+v", members, want)
+		t.Errorf("Metric() = %+v; want %+v", members, want)
 	}
 }

@@ -17,7 +17,7 @@ var arrival = (&taskChange{Task: task.Task{Revision: 1, Latest: true, Dialect: e
 // ownOfArrival are the columns in which arrivals differ.
 var ownOfArrival = func() (own []bool) {
 	names := strings.Split("seq, id, hash, agent, requester, type, deadline, received, file, offset", ", ")
-	for column := range strings.SplitSeq(taskColumns, ", ") {
+	for column := range strings.SplitSeq(plainColumns, ", ") {
 		own = append(own, slices.Contains(names, column))
 	}
 	return own

@@ -139,7 +139,7 @@ const offspringQuery = "SELECT " + childColumns + " FROM tasks t LEFT JOIN talks
 
 // childColumns are those scanChild reads.
 const childColumns = "coalesce(k.tie, ''), t.seq, t.id, t.revision, t.latest, t.hash, t.dialect, t.state, t.attempt, t.reasons, t.until, t.agent, " +
-	"t.requester, t.type, t.deadline, t.received, t.finished, t.file, t.offset, t.status, t.kind, t.result_sum, t.put, t.delivered, t.replaces, t.parent, t.depth"
+	"t.requester, t.type, t.deadline, t.received, t.finished, t.file, t.offset, t.status, t.kind, t.result_sum, t.put, t.delivered, t.replaces, t.parent, t.depth, t.priority"
 
 func scanChild(r row) (c task.Child, err error) {
 	c.Task, err = scanTask(prefixed{r, &c.Tie})

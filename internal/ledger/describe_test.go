@@ -1,11 +1,13 @@
 package ledger_test
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/task"
 )
 
 func TestNeighboursAndRequestsOfManyTasks(t *testing.T) {
@@ -44,6 +46,21 @@ func TestNeighboursAndRequestsOfManyTasks(t *testing.T) {
 		want, err := l.Raw(t.Context(), seq)
 		if err != nil || string(requests[seq]) != string(want) {
 			t.Errorf("request %d = %q, %v; want %q", seq, requests[seq], err, want)
+		}
+	}
+	rows, err := l.TasksOf(t.Context(), append(seqs, 4711))
+	if err != nil || len(rows) != len(seqs) {
+		t.Errorf("TasksOf = %d tasks, %v; want %d", len(rows), err, len(seqs))
+	}
+	texts, err := l.Texts(t.Context(), ledger.Filter{})
+	if err != nil || len(texts) != len(seqs) {
+		t.Errorf("Texts = %d texts, %v; want %d", len(texts), err, len(seqs))
+	}
+	for _, text := range texts {
+		row, seq := rows[text.Row.Seq], text.Row.Seq
+		want := task.Task{Seq: seq, ID: row.ID, Agent: row.Agent, Requester: row.Requester, Type: row.Type, Dialect: row.Dialect}
+		if !reflect.DeepEqual(text.Row, want) || string(text.Request) != string(requests[seq]) {
+			t.Errorf("the text of task %d is %+v; want the words of %+v and the request", seq, text, row)
 		}
 	}
 	if last, err := l.LastSeq(t.Context()); err != nil || last != slices.Max(seqs) {

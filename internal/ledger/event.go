@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -38,6 +39,18 @@ func (tx *Tx) log(e task.Event) error {
 		err = ErrUnknown
 	}
 	return err
+}
+
+const lastHeldQuery = "SELECT time FROM events WHERE task = ? AND kind IN ('" + string(task.KindTaskHeld) + "', '" + string(task.KindTaskReleased) + "') ORDER BY seq DESC LIMIT 1"
+
+// HeldSince returns the time since which a revision is held for its reasons of now; false if there
+// is no event about that, because it was held as it was accepted.
+func (r *Reader) HeldSince(ctx context.Context, seq int64) (time.Time, bool, error) {
+	at, found, err := first(ctx, r.read, one[int64], lastHeldQuery, seq)
+	if err != nil {
+		return time.Time{}, false, fmt.Errorf("look up since when task %d is held: %w", seq, err)
+	}
+	return time.UnixMicro(at).UTC(), found, nil
 }
 
 // Events returns up to limit events after afterSeq, oldest first: those of

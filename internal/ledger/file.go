@@ -18,6 +18,15 @@ type File struct {
 // SetFile remembers f in the place of what was known of its path.
 func (tx *Tx) SetFile(f File) { tx.stage.files[f.Path] = f }
 
+// DropFiles forgets the files below a directory that are gone.
+func (tx *Tx) DropFiles(dir string) error {
+	_, err := tx.exec("DELETE FROM files WHERE inode = 0 AND path GLOB ?", dir+"/*")
+	if err != nil {
+		return fmt.Errorf("drop files: %w", err)
+	}
+	return nil
+}
+
 const fileColumns = "path, dev, inode, offset, replay, head, tail"
 
 // Files returns every file that is remembered, in order of path.

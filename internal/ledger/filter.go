@@ -28,7 +28,12 @@ type Filter struct {
 // Tasks returns the tasks that pass the filter, in order of Seq. Where the
 // filter leaves out Done, what is done costs nothing.
 func (r *Reader) Tasks(ctx context.Context, f Filter) ([]task.Task, error) {
-	query, args := f.query()
+	return listed(ctx, r, f, taskColumns, scanTask)
+}
+
+// listed lists columns of the tasks that pass a filter.
+func listed[T any](ctx context.Context, r *Reader, f Filter, columns string, scan func(row) (T, error)) ([]T, error) {
+	query, args := f.query(columns)
 	if err := r.read.ready(); err != nil {
 		return nil, fmt.Errorf("list tasks: %w", err)
 	}
@@ -36,11 +41,45 @@ func (r *Reader) Tasks(ctx context.Context, f Filter) ([]task.Task, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list tasks: %w", err)
 	}
-	tasks, err := drain(rows, scanTask)
+	list, err := drain(rows, scan)
 	if err != nil {
 		return nil, fmt.Errorf("list tasks: %w", err)
 	}
-	return tasks, nil
+	return list, nil
+}
+
+// A Text is what a search looks at.
+type Text struct {
+	Row     task.Task // only Seq, ID, Agent, Requester, Type and Dialect
+	Request []byte    // nil for one that is no longer kept
+}
+
+const textColumns = "seq, id, agent, requester, type, dialect, (SELECT body FROM requests WHERE task = seq)"
+
+func scanText(r row) (t Text, err error) {
+	return t, r.Scan(&t.Row.Seq, &t.Row.ID, &t.Row.Agent, &t.Row.Requester, &t.Row.Type, &t.Row.Dialect, &t.Request)
+}
+
+// Texts returns the texts of the tasks that pass the filter, in order of Seq.
+func (r *Reader) Texts(ctx context.Context, f Filter) ([]Text, error) {
+	return listed(ctx, r, f, textColumns, scanText)
+}
+
+// TasksOf returns tasks by their Seqs.
+func (r *Reader) TasksOf(ctx context.Context, seqs []int64) (map[int64]task.Task, error) {
+	found := make(map[int64]task.Task, len(seqs))
+	err := inSteps(seqs, func(some []any) error {
+		query := "SELECT " + taskColumns + " FROM tasks WHERE seq IN (?" + strings.Repeat(", ?", len(some)-1) + ")"
+		tasks, err := all(ctx, r.read, scanTask, query, some...)
+		for _, t := range tasks {
+			found[t.Seq] = t
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read tasks: %w", err)
+	}
+	return found, nil
 }
 
 // Count returns how many tasks pass the filter, whatever its AfterSeq,
@@ -56,9 +95,9 @@ func (r *Reader) Count(ctx context.Context, f Filter) (int, error) {
 	return n, nil
 }
 
-func (f Filter) query() (string, []any) {
+func (f Filter) query(columns string) (string, []any) {
 	where, args := f.where()
-	query := "SELECT " + taskColumns + " FROM tasks" + where + " ORDER BY seq "
+	query := "SELECT " + columns + " FROM tasks" + where + " ORDER BY seq "
 	if f.NewestFirst {
 		query += "DESC"
 	} else {

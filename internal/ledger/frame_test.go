@@ -19,6 +19,7 @@ func someLayer() *memtable {
 	at := time.UnixMicro(1_700_000_000_000_000).UTC()
 	c.setTask(&taskChange{Task: task.Task{Seq: 1, ID: "new", Revision: 1, Latest: true, Received: at}, added: true, raw: []byte("{}"), result: []byte("[]")})
 	c.setTask(&taskChange{Task: task.Task{Seq: 2, ID: "old", State: task.Done, Status: envelope.OK, Finished: at}})
+	c.setTask(&taskChange{Task: task.Task{Seq: 3, ID: "urgent", Revision: 1, Latest: true, Received: at, Priority: 7}, added: true, raw: []byte("{}")})
 	c.setRun(&runChange{record: record{Run: task.Run{Task: 1, Attempt: 1, Intent: at}, terms: "{}"}, added: true})
 	c.setRun(&runChange{record: record{Run: task.Run{Task: 2, Attempt: 3, ExitCode: -1, Settled: true}}})
 	c.log(task.Event{Time: at, Kind: "task.accepted", Of: 1, Data: []byte("{}")})

@@ -143,7 +143,7 @@ var errWhose = errors.New("a row cannot be written")
 // is the transaction's own. What the functions change is brought to the tables
 // together, or after each of them, which finds out whose cannot be.
 func (l *Ledger) try(group []*update, oneByOne bool) (failed int, err error) {
-	tx := &Tx{ledger: l, write: l.write, stage: newLayer(), below: l.layers(), absent: map[envelope.ID]bool{}, counts: openCounts{}}
+	tx := &Tx{ledger: l, write: l.write, stage: newLayer(), below: l.layers(), absent: map[envelope.ID]bool{}}
 	l.write.before = tx.toTables
 	defer tx.end()
 	if l.redo.broken || l.stuck.Load() || tx.below[0].bytes > mostBytes {
@@ -167,10 +167,10 @@ func (l *Ledger) try(group []*update, oneByOne bool) (failed int, err error) {
 	}
 	fault.Point("written-uncommitted")
 	if err := tx.commit(); err != nil {
-		l.counts = nil // it may be durable
+		l.forgetCounts()
 		return -1, fmt.Errorf("commit update: %w", err)
 	}
-	l.counts.merge(tx.counts)
+	l.countCommitted(tx.counts)
 	l.announce()
 	return -1, nil
 }

@@ -168,11 +168,15 @@ func (t *taskChange) each(v []value, yield func(change) error) error {
 
 func (t *taskChange) row(v []value) change {
 	if t.added {
-		return change{newTasks, append(v,
+		plain := change{newTasks, append(v,
 			integer(t.Seq), text(t.ID), integer(int64(t.Revision)), truth(t.Latest), text(t.Hash), text(t.Dialect), text(t.State),
 			integer(int64(t.Attempt)), text(joinReasons(t.Reasons)), moment(t.Until), text(t.Agent), text(t.Requester), text(t.Type),
 			moment(t.Deadline), moment(t.Received), moment(t.Finished), text(t.File), integer(t.Offset), text(t.Status), text(t.Kind),
 			text(t.ResultSum), truth(t.Put), truth(t.Delivered), truth(t.Replaces), integer(t.Parent), integer(int64(t.Depth)))}
+		if t.Priority == 0 {
+			return plain
+		}
+		return change{newPriorities, append(plain.values, integer(int64(t.Priority)))}
 	}
 	return change{changedTasks, append(v,
 		text(t.State), integer(int64(t.Attempt)), text(joinReasons(t.Reasons)), moment(t.Until), text(t.Agent), text(t.Status), text(t.Kind),

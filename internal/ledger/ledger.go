@@ -35,12 +35,12 @@ type Ledger struct {
 
 	write    *statements // who is writing guards it
 	tables   *tables
-	redo     *redo      // who leads guards it
-	counts   openCounts // of what is durable; nil: to be counted; who leads guards it
-	lastTask int64      // the highest Seq that was given; 0: to be looked up
-	folded   uint64     // the last frame of what is folded; who is writing guards it
+	redo     *redo  // who leads guards it
+	lastTask int64  // the highest Seq that was given; 0: to be looked up
+	folded   uint64 // the last frame of what is folded; who is writing guards it
 
 	mu      sync.Mutex    // guards what follows; live is changed only by who leads
+	counts  openCounts    // of what is durable; zero: to be counted; changed only by who leads
 	live    *memtable     // what the tables do not have, and nobody is bringing there
 	folding *memtable     // what somebody is bringing to the tables; nil: nothing
 	still   readCache     // what is as the tables have it

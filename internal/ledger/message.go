@@ -42,6 +42,20 @@ func (tx *Tx) Record(m task.Message) (seq int64, err error) {
 	return seq, nil
 }
 
+// Message returns a message by its Seq; ErrUnknown when there is none.
+func (r *Reader) Message(ctx context.Context, seq int64) (task.Message, error) {
+	m, err := r.messages(ctx, fmt.Sprintf("number %d", seq), messageQuery, seq)
+	if err == nil && len(m) == 0 {
+		err = fmt.Errorf("message %d %w", seq, ErrUnknown)
+	}
+	if err != nil {
+		return task.Message{}, err
+	}
+	return m[0], nil
+}
+
+const messageQuery = selectMessages + "WHERE seq = ?"
+
 // MarkDelivered remembers that the line of a message is in its inbox.
 func (tx *Tx) MarkDelivered(seq int64, at time.Time) error {
 	if _, err := tx.exec("UPDATE messages SET posted = ? WHERE seq = ?", micros(at), seq); err != nil {

@@ -42,12 +42,13 @@ func (tx *Tx) move(seq int64, from task.State, attempt int, c task.Change) (bool
 	t.Agent, t.Status, t.Kind = cmp.Or(c.Agent, t.Agent), cmp.Or(c.Status, t.Status), cmp.Or(c.Kind, t.Kind)
 	if c.To == task.Done {
 		t.Finished = exact(time.Now())
-		tx.counts.add(t.Requester, -1)
 	}
 	if c.Result != nil {
 		digest := sha256.Sum256(c.Result)
 		t.ResultSum = hex.EncodeToString(digest[:])
 	}
+	tx.counts.add(t.Requester, from, -1)
+	tx.counts.add(t.Requester, c.To, 1)
 	tx.stage.setTask(&taskChange{Task: t, raised: raised, result: c.Result})
 	return true, nil
 }

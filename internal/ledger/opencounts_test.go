@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"path/filepath"
 	"sync"
@@ -104,11 +105,15 @@ func changeAtRandom(r *rand.Rand, l *Ledger) {
 	var crowd sync.WaitGroup
 	for range 6 {
 		who, fails, slow, ends := fmt.Sprint("r", r.IntN(3)), r.IntN(3) == 0, r.IntN(4) == 0, r.IntN(2) == 0
+		state, moves := []task.State{task.Queued, task.Held, task.Done}[r.IntN(3)], r.IntN(2) == 0
 		crowd.Go(func() {
 			_ = l.Update(background, func(tx *Tx) error {
-				err := addIn(tx, who, task.Queued)
+				err := addIn(tx, who, state)
+				if moves && err == nil {
+					err = moveOne(tx, who, task.Running)
+				}
 				if ends && err == nil {
-					err = endOne(tx, who)
+					err = moveOne(tx, who, task.Done)
 				}
 				if slow && err == nil {
 					_, _, err = tx.Conversation(1) // a question that only SQL can answer
@@ -123,14 +128,14 @@ func changeAtRandom(r *rand.Rand, l *Ledger) {
 	crowd.Wait()
 }
 
-// endOne ends the oldest open task of a requester.
-func endOne(tx *Tx, requester string) error {
+// moveOne moves the oldest open task of a requester.
+func moveOne(tx *Tx, requester string, to task.State) error {
 	row, found, err := first(background, tx.write, scanTask,
 		"SELECT "+taskColumns+" FROM tasks WHERE state <> 'done' AND requester = ? ORDER BY seq LIMIT 1", requester)
 	if err != nil || !found {
 		return err
 	}
-	_, err = tx.Move(row.Seq, row.State, row.Attempt, task.Change{To: task.Done, Status: envelope.OK})
+	_, err = tx.Move(row.Seq, row.State, row.Attempt, task.Change{To: to, Status: envelope.OK})
 	return err
 }
 
@@ -164,11 +169,15 @@ func wantCounts(t *testing.T, l *Ledger) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]int{"r0": 0, "r1": 0, "r2": 0}
+	want, states := map[string]int{"r0": 0, "r1": 0, "r2": 0}, map[task.State]int{}
 	for _, row := range rows {
 		if row.State != task.Done {
 			want[row.Requester]++
+			states[row.State]++
 		}
+	}
+	if open, err := l.CountOpen(t.Context()); err != nil || !maps.Equal(open, states) {
+		t.Errorf("CountOpen() = %v, %v; want %v", open, err, states)
 	}
 	for requester, n := range want {
 		wantOpen(t, l, requester, n)

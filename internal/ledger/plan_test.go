@@ -21,9 +21,9 @@ func TestAStartGoesByThePartialIndexes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	open, _ := Filter{States: []task.State{task.Held, task.Queued, task.Running}}.query()
-	held, _ := Filter{States: []task.State{task.Held}, Agent: "a"}.query()
-	failed, _ := Filter{States: []task.State{task.Done}, CallbackFailed: true, NewestFirst: true, AfterSeq: 9}.query()
+	open, _ := Filter{States: []task.State{task.Held, task.Queued, task.Running}}.query(taskColumns)
+	held, _ := Filter{States: []task.State{task.Held}, Agent: "a"}.query(taskColumns)
+	failed, _ := Filter{States: []task.State{task.Done}, CallbackFailed: true, NewestFirst: true, AfterSeq: 9}.query(taskColumns)
 	wantPlans(t, l, map[string]string{
 		unfinishedQuery: "tasks_open",
 		turnsQuery:      "tasks_open",
@@ -57,14 +57,17 @@ func TestMessagesAreLookedUpByTheirIndexes(t *testing.T) {
 		traceTasksQuery:   "talks_trace",
 		offspringQuery:    "tasks_children",
 		newsQuery:         "events_task",
+		lastHeldQuery:     "events_task",
 		heardQuery:        "messages_task",
 		cancelledQuery:    "messages_task",
 		speechlessQuery:   "talks_thread",
 		askedInQuery:      "talks_thread",
 		anyNamedQuery:     "messages_message",
 		openCountsQuery:   "tasks_open",
+		inRunQuery:        "trees_run",
+		followersQuery:    "followers_leader",
 	})
-	for _, query := range []string{conversationQuery, heardQuery, spokenQuery, offspringQuery, newsQuery, talkQuery} {
+	for _, query := range []string{inRunQuery, conversationQuery, heardQuery, spokenQuery, offspringQuery, newsQuery, talkQuery} {
 		if plan := planOf(t, l, query); strings.Contains(plan, "SCAN t") || strings.Contains(plan, "SCAN messages") {
 			t.Errorf("plan of %s = %q; want no table gone through", query, plan)
 		}

@@ -17,11 +17,11 @@ const (
 	turnsQuery      = "SELECT seq, agent, requester FROM tasks WHERE state <> 'done' AND seq > ? AND " + plain + " ORDER BY seq LIMIT ?"
 
 	// plain is what has nothing to mind but its turn. Nothing that is not becomes so.
-	plain = "state = 'queued' AND revision = 1 AND attempt = 0 AND replaces = 0 AND parent = 0 AND dialect = 'ainl' AND deadline IS NULL"
+	plain = "state = 'queued' AND revision = 1 AND attempt = 0 AND replaces = 0 AND parent = 0 AND dialect = 'ainl' AND deadline IS NULL AND priority = 0"
 )
 
 // A QueuedTask is a revision that is queued and needs nothing but its turn: the
-// first of its id, in AINL, of no parent, without a deadline, never begun.
+// first of its id, in AINL, of no parent, without a deadline or a priority, never begun.
 type QueuedTask struct {
 	Seq              int64
 	Agent, Requester string

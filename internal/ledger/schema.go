@@ -46,9 +46,18 @@ var schema8 string
 //go:embed schema/9.sql
 var schema9 string
 
+//go:embed schema/10.sql
+var schema10 string
+
+//go:embed schema/11.sql
+var schema11 string
+
+//go:embed schema/12.sql
+var schema12 string
+
 // migrations bring a ledger forward, one version each: the first makes
 // version 1 of nothing. One that was released is never changed.
-var migrations = []string{schema1, schema2, schema3, schema4, schema5, schema6, schema7, schema8, schema9}
+var migrations = []string{schema1, schema2, schema3, schema4, schema5, schema6, schema7, schema8, schema9, schema10, schema11, schema12}
 
 // migrate runs the steps the file has not seen, all of them or none.
 func migrate(ctx context.Context, conn *sql.Conn, steps []string) error {

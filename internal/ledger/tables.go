@@ -22,6 +22,7 @@ const (
 	changedRuns
 	readFiles
 	newDeadLetters
+	newPriorities
 	tableCount
 )
 
@@ -54,8 +55,8 @@ func newTables(conn *sql.Conn) *tables {
 
 func newBatches() [batchCount]batch {
 	return [batchCount]batch{
-		newTasks:    newInsert("tasks", taskColumns, ""),
-		newArrivals: newInsertOf("tasks", taskColumns, arrivalRow(), ""),
+		newTasks:    newInsert("tasks", plainColumns, ""),
+		newArrivals: newInsertOf("tasks", plainColumns, arrivalRow(), ""),
 		newRequests: newInsert("requests", "task, body", ""),
 		newResults:  newInsert("results", "task, body", " ON CONFLICT (task) DO UPDATE SET body = excluded.body"),
 		newRuns:     newInsert("runs", runColumns, ""),
@@ -67,6 +68,7 @@ func newBatches() [batchCount]batch {
 		readFiles: newInsert("files", fileColumns, " ON CONFLICT (path) DO UPDATE SET dev = excluded.dev, inode = excluded.inode, "+
 			"offset = excluded.offset, replay = excluded.replay, head = excluded.head, tail = excluded.tail"),
 		newDeadLetters: newInsert("dead_letters", "line", ""),
+		newPriorities:  newInsert("tasks", taskColumns, ""), // new tasks with a priority
 	}
 }
 

@@ -7,14 +7,17 @@ import (
 )
 
 // taskColumns are those scanTask reads.
-const taskColumns = "seq, id, revision, latest, hash, dialect, state, attempt, reasons, until, agent, requester, type, " +
+const taskColumns = plainColumns + ", priority"
+
+// plainColumns are those of a new task without a priority.
+const plainColumns = "seq, id, revision, latest, hash, dialect, state, attempt, reasons, until, agent, requester, type, " +
 	"deadline, received, finished, file, offset, status, kind, result_sum, put, delivered, replaces, parent, depth"
 
 func scanTask(r row) (t task.Task, err error) {
 	var reasons string
 	err = r.Scan(&t.Seq, &t.ID, &t.Revision, &t.Latest, &t.Hash, &t.Dialect, &t.State, &t.Attempt, &reasons,
 		stamp{&t.Until}, &t.Agent, &t.Requester, &t.Type, stamp{&t.Deadline}, stamp{&t.Received}, stamp{&t.Finished},
-		&t.File, &t.Offset, &t.Status, &t.Kind, &t.ResultSum, &t.Put, &t.Delivered, &t.Replaces, &t.Parent, &t.Depth)
+		&t.File, &t.Offset, &t.Status, &t.Kind, &t.ResultSum, &t.Put, &t.Delivered, &t.Replaces, &t.Parent, &t.Depth, &t.Priority)
 	t.Reasons = splitReasons(reasons)
 	return t, err
 }

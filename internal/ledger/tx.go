@@ -25,7 +25,7 @@ type Tx struct {
 	opened  bool                 // a transaction of SQLite is open, and nothing is below
 	unclear error                // what kept some row from the tables: nobody knows whose that was
 	wrong   error                // what the function that runs now has done wrong
-	counts  openCounts           // by how many its group has changed those of the ledger
+	counts  openChanges          // of the counts of the ledger, by its group
 }
 
 // background is the context of what a group writes: that of no caller ends it.
@@ -196,9 +196,7 @@ func (tx *Tx) add(t task.Task, raw []byte) (int64, error) {
 	t.Seq, t.Latest, t.ResultSum = seq, true, ""
 	t.Until, t.Deadline, t.Received, t.Finished = exact(t.Until), exact(t.Deadline), exact(t.Received), exact(t.Finished)
 	tx.stage.setTask(&taskChange{Task: t, added: true, raw: raw})
-	if t.State != task.Done {
-		tx.counts.add(t.Requester, 1)
-	}
+	tx.counts.add(t.Requester, t.State, 1)
 	return seq, nil
 }
 

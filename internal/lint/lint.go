@@ -43,6 +43,9 @@ func (r *Report) any(name string, text []byte, how Rules) {
 	case definesAgent(names):
 		_, findings := dialect.DecodeDefinition(bytes.TrimSpace(text))
 		r.add(name, 1, envelope.AINL, findings) // definitions have no error codes
+	case names["capabilities"] && !names["type"]:
+		_, findings := envelope.DecodeCard(bytes.TrimSpace(text))
+		r.add(name, 1, envelope.Clutch, findings)
 	case names["status"] && names["output"] || names["agent_id"]:
 		r.result(name, text, how)
 	case names != nil:
@@ -146,6 +149,9 @@ func codeOf(d envelope.Dialect, f envelope.Finding) string {
 		return " (" + clowl + ")"
 	case d == envelope.CAP:
 		return fmt.Sprintf(" (%d)", number)
+	case d == envelope.Clutch:
+		code, _ := dialect.ClutchCode(f.Kind)
+		return " (" + code + ")"
 	}
 	return ""
 }

@@ -1,8 +1,10 @@
-// Package notice tells a person, with a command, which tasks wait for one.
+// Package notice runs commands of the operator when tasks wait for a person, end well or fail.
 package notice
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,16 +16,25 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/rs/zerolog"
 
+	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
 
-// A Notifier runs a command when tasks wait for a person, once for each task and reason.
-// The ledger has the notices, so they are not repeated after a restart. Nothing waits
-// for a notifier.
+// Commands are the programs with their arguments that show notices. An empty one shows none.
+type Commands struct {
+	Waits    []string // of tasks that wait for a person
+	Finished []string // of tasks that ended with an answer
+	Failed   []string // of tasks that ended without one
+}
+
+// A Notifier runs a command when tasks wait for a person, once for each task and reason, and
+// commands when tasks end. The ledger has the notices of waiting tasks, so they are not
+// repeated after a restart. Nothing waits for a notifier.
 type Notifier struct {
-	command   []string // empty: no notices
+	commands  Commands
 	memory    *ledger.Ledger
+	ends      ends
 	notified  map[int64][]task.Reason // by the seq of a waiting task: the reasons of its last notice
 	batchTime time.Duration           // after a change, for one notice of many tasks
 	rest      time.Duration           // after a notice
@@ -32,16 +43,27 @@ type Notifier struct {
 	log       zerolog.Logger
 }
 
-// New returns a notifier with a command. A command that cannot show notices is not used;
-// that is logged unless the command is the default.
-func New(command []string, isDefault bool, memory *ledger.Ledger, log zerolog.Logger) *Notifier {
+// New returns a notifier. A command that cannot show notices is not used; that is logged
+// unless it is the default for waiting tasks. Tasks that ended before are not reported.
+func New(ctx context.Context, commands Commands, isDefault bool, memory *ledger.Ledger, log zerolog.Logger) *Notifier {
 	n := &Notifier{memory: memory, notified: map[int64][]task.Reason{}, batchTime: time.Second, rest: 30 * time.Second, timeout: 10 * time.Second, log: log}
-	switch why := cannotShow(command); {
-	case why == "":
-		n.command = command
-	case len(command) > 0 && !isDefault:
-		log.Warn().Str("reason", why).Msg("notices of waiting tasks are off")
+	for _, c := range []struct {
+		kind string
+		from []string
+		to   *[]string
+	}{{waits, commands.Waits, &n.commands.Waits}, {finished, commands.Finished, &n.commands.Finished}, {failed, commands.Failed, &n.commands.Failed}} {
+		switch why := cannotShow(c.from); {
+		case why == "":
+			*c.to = c.from
+		case len(c.from) > 0 && (c.kind != waits || !isDefault):
+			log.Warn().Str("key", "notify."+c.kind).Str("reason", why).Msg("notices are off")
+		}
 	}
+	last, err := memory.LastEvent(ctx)
+	if err != nil {
+		log.Warn().Err(err).Msg("tasks that end before the first notice may be reported late")
+	}
+	n.ends = ends{last: last}
 	return n
 }
 
@@ -65,9 +87,9 @@ func cannotShow(command []string) string {
 
 // Serve shows notices until ctx ends.
 func (n *Notifier) Serve(ctx context.Context) error {
-	for len(n.command) > 0 && ctx.Err() == nil {
+	for n.hasCommand() && ctx.Err() == nil {
 		changed, began := n.memory.Changed(), time.Now()
-		shown, err := n.look(ctx)
+		shown, err := n.lookAll(ctx)
 		gather := max(n.batchTime, 20*time.Since(began)) // reading many held tasks takes long
 		if err != nil && ctx.Err() == nil {
 			n.reportFault(err)
@@ -86,6 +108,22 @@ func (n *Notifier) Serve(ctx context.Context) error {
 	return nil
 }
 
+func (n *Notifier) hasCommand() bool {
+	return len(n.commands.Waits)+len(n.commands.Finished)+len(n.commands.Failed) > 0
+}
+
+// lookAll shows the notices that are due, and reports whether there were any.
+func (n *Notifier) lookAll(ctx context.Context) (shown bool, err error) {
+	if len(n.commands.Waits) > 0 {
+		shown, err = n.look(ctx)
+	}
+	if len(n.commands.Finished)+len(n.commands.Failed) > 0 {
+		ended, failure := n.lookEnds(ctx)
+		shown, err = shown || ended, errors.Join(err, failure)
+	}
+	return shown, err
+}
+
 // look shows a notice of the tasks that wait for a new reason, and reports whether there
 // were any.
 func (n *Notifier) look(ctx context.Context) (shown bool, err error) {
@@ -96,7 +134,11 @@ func (n *Notifier) look(ctx context.Context) (shown bool, err error) {
 	notified, news := map[int64][]task.Reason{}, []task.Task(nil)
 	for _, row := range rows {
 		waits := waitsFor(row)
-		if len(waits) == 0 {
+		asked, err := n.isAsked(ctx, row)
+		if err != nil {
+			return false, err
+		}
+		if len(waits) == 0 || !asked {
 			continue
 		}
 		known, ok := n.notified[row.Seq]
@@ -120,7 +162,18 @@ func (n *Notifier) look(ctx context.Context) (shown bool, err error) {
 	if len(news) == 0 {
 		return false, nil
 	}
-	return true, n.show(ctx, news)
+	title, text := message(news)
+	return true, n.show(ctx, n.commands.Waits, n.notice(ctx, waits, title, text, news))
+}
+
+// isAsked reports whether a person decides about a task: an answer in review may wait for an
+// overseer instead.
+func (n *Notifier) isAsked(ctx context.Context, row task.Task) (bool, error) {
+	if row.State != task.Review {
+		return true, nil
+	}
+	consent, asked, err := n.memory.Consent(ctx, row.Seq, envelope.ApprovalPost)
+	return asked && consent.Decision == task.Undecided, err
 }
 
 // noticedKind is the kind of the event of a notice.
@@ -170,20 +223,22 @@ func (n *Notifier) notifiedBefore(ctx context.Context, row task.Task) (notified 
 	}
 }
 
-// show runs the command with the title and the text as arguments.
-func (n *Notifier) show(ctx context.Context, rows []task.Task) error {
+// show runs a command with the title and the text as arguments, and the notice on its
+// standard input.
+func (n *Notifier) show(ctx context.Context, command []string, about Notice) error {
 	ctx, stop := context.WithTimeout(ctx, n.timeout)
 	defer stop()
-	title, text := message(rows)
-	cmd := exec.CommandContext(ctx, n.command[0], append(n.command[1:len(n.command):len(n.command)], title, text)...)
+	input, err := json.Marshal(about)
+	if err != nil {
+		return fmt.Errorf("show notice: %w", err)
+	}
+	cmd := exec.CommandContext(ctx, command[0], append(command[1:len(command):len(command)], about.Title, about.Text)...)
+	cmd.Stdin = bytes.NewReader(append(input, '\n'))
+	cmd.WaitDelay = time.Second // a program that leaves its input open to another one
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	err := cmd.Start()
-	if err == nil {
-		err = cmd.Wait()
-	}
-	if err != nil {
-		return fmt.Errorf("show notice with %s: %w", n.command[0], err)
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("show notice with %s: %w", command[0], err)
 	}
 	n.failing = false
 	return nil
@@ -192,7 +247,7 @@ func (n *Notifier) show(ctx context.Context, rows []task.Task) error {
 // reportFault logs the first failure in a row.
 func (n *Notifier) reportFault(err error) {
 	if !n.failing {
-		n.log.Warn().Err(err).Msg("notice of a waiting task not sent")
+		n.log.Warn().Err(err).Msg("notice not sent")
 	}
 	n.failing = true
 }

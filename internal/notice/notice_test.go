@@ -40,7 +40,7 @@ func newDesktop(t *testing.T) *testDesktop {
 // notices are those of a daemon that was just started; script is the command.
 func (d *testDesktop) notices(script string) *Notifier {
 	return &Notifier{
-		command: []string{"/bin/sh", "-c", script, "sh"}, memory: d.memory,
+		commands: Commands{Waits: []string{"/bin/sh", "-c", script, "sh"}}, memory: d.memory,
 		notified: map[int64][]task.Reason{}, timeout: time.Minute, log: zerolog.New(&d.log),
 	}
 }
@@ -127,7 +127,12 @@ func TestAReviewWaitsForAPerson(t *testing.T) {
 	d := newDesktop(t)
 	d.add("t1", task.Capacity)
 	d.move("t1", task.Held, task.Review, "task.reviewed")
-	d.look(d.post(), "its answer needs an approval")
+	n := d.post()
+	d.look(n, "") // an overseer decides
+	d.update(func(tx *ledger.Tx) error {
+		return tx.Ask(task.Consent{Task: d.seqs["t1"], Stage: envelope.ApprovalPost, Asked: time.Now()})
+	})
+	d.look(n, "its answer needs an approval")
 }
 
 func TestAnIDThatADesktopMightTakeForMarkupIsNotShown(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 // day (AINL-18, AINL-46). A limit that can't be metered must not look enforced.
 func (q *question) budget() envelope.Level {
 	class, _ := q.rules.Class(q.manifest.BudgetClass)
-	limit, accounts := q.Budget.Least(class.Budget), q.accounts()
+	limit, accounts := q.Budget.Least(class.Budget).Least(q.agent.Card.Budget), q.accounts()
 	if !q.enforced() {
 		q.verdict.Expected = limit
 	} else {
@@ -51,6 +51,8 @@ func (q *question) budgetOrigin(class Class) string {
 		return ""
 	case class.Budget != (envelope.Budget{}):
 		return fmt.Sprintf(" by its class %q", class.Name)
+	case q.agent.Card.Budget != (envelope.Budget{}):
+		return " by its card"
 	}
 	return " of the day"
 }

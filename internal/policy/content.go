@@ -32,6 +32,9 @@ func (q *question) refs() envelope.Level {
 	if len(q.Refs) == 0 {
 		return notApplicable
 	}
+	if q.agent.NoFiles {
+		q.object(envelope.UnsupportedTask, "input.refs", fmt.Sprintf("agent %q is a worker in a sandbox, which cannot see the files of a task; put the content into input.payload", q.Agent))
+	}
 	return envelope.LevelDaemon
 }
 
@@ -41,6 +44,11 @@ const builtInSchema = "schema://ainl/agent-output/v1"
 // outputContract: the answer is checked against its contract after the run. An unknown
 // schema can't be checked and only gives a warning (AINL-42).
 func (q *question) outputContract() envelope.Level {
+	if unknown := q.rules.UnknownStep; unknown != nil {
+		if step := unknown(q.Task); step != "" {
+			q.warn("metadata", fmt.Sprintf("names %.250s, which is not in workflows, so the answer is not held to it", step))
+		}
+	}
 	if q.Contract == nil {
 		return notApplicable
 	}

@@ -236,3 +236,18 @@ func TestTheFirstRowOfTrustThatMatchesCounts(t *testing.T) {
 		}
 	}
 }
+
+// CLUTCH-27: the limits of a card on spending are enforced like those of a class.
+func TestTheBudgetOfACardIsEnforced(t *testing.T) {
+	asks := newTask()
+	asks.Budget = envelope.Budget{Tokens: amount(900)}
+	agent := &policy.Subject{Metered: true, Card: envelope.CardLimits{Budget: envelope.Budget{Tokens: amount(500), USDCents: amount(7)}}}
+	v := policy.Decide(asks, agent, policy.Rules{}, noon)
+	if want := (envelope.Budget{Tokens: amount(500), USDCents: amount(7)}); !v.Admit || !cmp.Equal(v.Budget, want) {
+		t.Errorf("Decide = budget %+v; want %+v", v.Budget, want)
+	}
+	agent.Metered = false
+	if v := policy.Decide(newTask(), agent, policy.Rules{}, noon); v.Admit || !strings.Contains(v.Findings.String(), "by its card") {
+		t.Errorf("Decide(unmetered) = %+v; want it refused for the budget of its card", v)
+	}
+}

@@ -22,6 +22,10 @@ type Rules struct {
 	Approvers      []string                    // names of all approvers; nil: unknown
 	Proofs         []Proof                     // the strictest row that matches decides
 	KnowsSchema    func(schemaRef string) bool // nil: only the built-in schema is known (AINL-42)
+
+	// UnknownStep says which step of a workflow a task names that is not known; "" for none.
+	// Nil: no step is looked at (CLUTCH-42).
+	UnknownStep func(t envelope.Task) string
 }
 
 // A Class limits each task of the agents whose manifests name it (AINL-18).

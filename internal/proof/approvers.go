@@ -16,14 +16,16 @@ import (
 const (
 	KindTerminal = "terminal"
 	KindSSH      = "ssh"
+	KindPasskey  = "passkey"
 )
 
 // An Approver is a name under which decisions are made, with the proof that they need.
 type Approver struct {
-	Name string
-	Min  task.ProofLevel
-	Keys []ssh.PublicKey // of the approver; required if Min is above task.ProofTerminal
-	User []string        // all names of the user; tasks that they requested are the approver's own
+	Name     string
+	Min      task.ProofLevel
+	Keys     []ssh.PublicKey // of the approver; if Min is above task.ProofTerminal, a key or a passkey is required
+	Passkeys []Passkey
+	User     []string // all names of the user; tasks that they requested are the approver's own
 }
 
 // requested reports whether the user of the approver requested a task, by the name of its
@@ -92,7 +94,7 @@ func (a Approvers) level(approver *Approver, row task.Task, c task.Consent, now 
 		return task.ProofNone, nil
 	case KindTerminal: // nothing is left of it that could be verified again
 		return task.ProofTerminal, nil
-	case KindSSH:
+	case KindSSH, KindPasskey:
 	default:
 		return task.ProofNone, fmt.Errorf("unknown kind of proof %q", c.Proof.Kind)
 	}
@@ -105,6 +107,9 @@ func (a Approvers) level(approver *Approver, row task.Task, c task.Consent, now 
 	}
 	if err := valid(c.Proof.Expires, made); err != nil {
 		return task.ProofNone, err
+	}
+	if c.Proof.Kind == KindPasskey {
+		return VerifyPasskey(a.StatementOf(row, c), []byte(c.Proof.Signature), approver.Passkeys)
 	}
 	level, _, err := Verify(a.StatementOf(row, c), []byte(c.Proof.Signature), approver.Keys)
 	return level, err

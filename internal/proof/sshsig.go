@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/sha512"
+	"encoding/base64"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -111,9 +112,17 @@ func IsHardware(key ssh.PublicKey) bool {
 	return key.Type() == ssh.KeyAlgoSKED25519 || key.Type() == ssh.KeyAlgoSKECDSA256
 }
 
-// FingerprintOf returns the SHA-256 fingerprint of the key that a signature names; "" if it can't
-// be read.
-func FingerprintOf(armoured string) string {
+// FingerprintOf returns the SHA-256 fingerprint of the key that a signature of a kind names; ""
+// if it can't be read. That of a passkey is the fingerprint of its credential's id.
+func FingerprintOf(kind, armoured string) string {
+	if kind == KindPasskey {
+		a, err := parseAssertion([]byte(armoured))
+		if err != nil {
+			return ""
+		}
+		sum := sha256.Sum256(a.id)
+		return "SHA256:" + base64.RawStdEncoding.EncodeToString(sum[:])
+	}
 	blob, err := parse([]byte(armoured))
 	if err != nil {
 		return ""

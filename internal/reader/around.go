@@ -9,11 +9,17 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
 	"mailboxd/internal/task"
+	"mailboxd/internal/term"
 	"mailboxd/internal/view"
 )
 
 // WaitContext reads what the words about the waits of tasks need.
 func (r *Reader) WaitContext(ctx context.Context, tasks []client.Task, now time.Time) (view.WaitContext, error) {
+	return r.WaitContextOf(ctx, tasks, nil, now)
+}
+
+// WaitContextOf is WaitContext for tasks of which some details were read before.
+func (r *Reader) WaitContextOf(ctx context.Context, tasks []client.Task, known map[envelope.ID]client.TaskDetails, now time.Time) (view.WaitContext, error) {
 	s := view.WaitContext{Now: now, Served: r.served, Began: map[envelope.ID]time.Time{}, Asked: map[envelope.ID]client.Approval{}, Doing: map[envelope.ID]string{}}
 	var err error
 	if view.HasState(tasks, task.Queued) {
@@ -30,25 +36,37 @@ func (r *Reader) WaitContext(ctx context.Context, tasks []client.Task, now time.
 		if len(s.Began)+len(s.Asked) == maxDetails {
 			break
 		}
-		if err := r.addDetails(ctx, t, s); err != nil {
+		if err := r.addDetails(ctx, t, known, s); err != nil {
 			return s, err
 		}
 	}
 	return s, nil
 }
 
+// Feed prints a line for each task.
+func (r *Reader) Feed(ctx context.Context, tasks []client.Task, now time.Time, s term.Screen) error {
+	around, err := r.WaitContext(ctx, tasks, now)
+	if err != nil {
+		return err
+	}
+	return around.Feed(tasks, s)
+}
+
 // maxDetails limits how many tasks of a list are read in detail.
 const maxDetails = 200
 
 // addDetails reads the start of a running task, or the pending approval of a held one.
-func (r *Reader) addDetails(ctx context.Context, t client.Task, s view.WaitContext) error {
+func (r *Reader) addDetails(ctx context.Context, t client.Task, known map[envelope.ID]client.TaskDetails, s view.WaitContext) error {
 	running := t.State == task.Running || t.State == task.Waiting
 	if !running && !view.WaitsForApproval(t) {
 		return nil
 	}
-	found, err := r.Details(ctx, t.ID)
-	if err != nil {
-		return err
+	found, isKnown := known[t.ID]
+	if !isKnown {
+		var err error
+		if found, err = r.Details(ctx, t.ID); err != nil {
+			return err
+		}
 	}
 	file := &view.Details{TaskDetails: found}
 	if running {
@@ -70,7 +88,8 @@ func doing(file *view.Details) string {
 }
 
 // queue returns how many queued tasks of the same agent are before each task, at most
-// view.MaxAhead. An agent takes the oldest first.
+// view.MaxAhead. An agent takes the highest priority first, then the oldest. In a longer queue,
+// the number for a task with a priority is too low or unknown.
 func (r *Reader) queue(ctx context.Context, tasks []client.Task) (map[envelope.ID]int, error) {
 	ahead, long := map[envelope.ID]int{}, map[string]bool{}
 	for _, t := range tasks {
@@ -82,14 +101,17 @@ func (r *Reader) queue(ctx context.Context, tasks []client.Task) (map[envelope.I
 			if err != nil {
 				return nil, err
 			}
+			slices.SortFunc(first, func(a, b client.Task) int { return position(a).Compare(position(b)) })
 			for n, before := range first {
 				ahead[before.ID] = n
 			}
 			long[t.Agent] = len(first) == view.MaxAhead
 		}
-		if _, near := ahead[t.ID]; !near && long[t.Agent] {
+		if _, near := ahead[t.ID]; !near && long[t.Agent] && t.Priority <= 0 {
 			ahead[t.ID] = view.MaxAhead
 		}
 	}
 	return ahead, nil
 }
+
+func position(t client.Task) task.Position { return task.Position{Seq: t.Seq, Priority: t.Priority} }

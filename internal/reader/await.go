@@ -19,7 +19,7 @@ import (
 // an earlier revision may have a result.
 func (s Submission) AwaitResult(ctx context.Context, at Location) ([]byte, error) {
 	if s.File != "" && s.ID != "" {
-		if err := s.awaitIntake(ctx, at); err != nil {
+		if err := s.AwaitIntake(ctx, at); err != nil {
 			return nil, err
 		}
 	}

@@ -37,7 +37,7 @@ func (r *Reader) Find(ctx context.Context, arg string) (envelope.ID, error) {
 	case len(ids) > 1:
 		return "", exit.With(exit.Usage, "%q could be any of:%s", arg, r.candidates(ctx, ids))
 	}
-	if id, err := envelope.ParseID(arg); err == nil {
+	if id, err := envelope.ParseID(arg); err == nil && r.Root != "" {
 		if _, err := mailbox.ReadResult(r.Root, id); err == nil {
 			return id, nil // the ledger was lost
 		}
@@ -154,6 +154,9 @@ func noTaskNamed(arg string) error {
 
 // unknown returns the error for a task that the ledger does not have.
 func (r *Reader) unknown(id envelope.ID) error {
+	if r.Root == "" {
+		return exit.With(exit.NoTask, "no task %s waits for your decision", id)
+	}
 	if _, err := mailbox.ReadResult(r.Root, id); err == nil {
 		return exit.With(exit.NoTask, "nothing is known of %s but its result; see: %s", id, view.Command("result", id))
 	}

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"mailboxd/internal/client"
 	"mailboxd/mailbox"
 	"mailboxd/watcher"
@@ -18,6 +20,7 @@ import (
 type Location struct {
 	Root     string
 	StateDir string // "": the default of the root
+	Socket   string // the approvers' socket of a daemon to ask instead; "" for none
 }
 
 // locate returns the absolute paths of the mailbox and its state.
@@ -37,6 +40,10 @@ func (l Location) locate() (root, state string, err error) {
 
 // Open opens a reader. It reads from the daemon, or from the ledger without one.
 func (l Location) Open(ctx context.Context) (*Reader, error) {
+	if l.Socket != "" {
+		r, _, err := l.Connect(ctx)
+		return r, err
+	}
 	root, state, err := l.locate()
 	if err != nil {
 		return nil, err
@@ -65,6 +72,13 @@ func (l Location) Open(ctx context.Context) (*Reader, error) {
 // Connect opens a reader that needs the daemon. Without one, the error wraps
 // client.ErrDown.
 func (l Location) Connect(ctx context.Context) (*Reader, *client.Client, error) {
+	if l.Socket != "" {
+		daemon, err := l.approversSocket(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		return &Reader{Location: l, Records: daemon, close: daemon.Close, served: true}, daemon, nil
+	}
 	root, state, err := l.locate()
 	if err != nil {
 		return nil, nil, err
@@ -73,7 +87,37 @@ func (l Location) Connect(ctx context.Context) (*Reader, *client.Client, error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	return &Reader{Location: l, Root: root, Records: daemon, close: daemon.Close}, daemon, nil
+	return &Reader{Location: l, Root: root, Records: daemon, close: daemon.Close, served: true}, daemon, nil
+}
+
+// AwaitDaemon waits until a daemon answers.
+func (l Location) AwaitDaemon(ctx context.Context) error {
+	for {
+		r, _, err := l.Connect(ctx)
+		if err == nil {
+			return r.Close()
+		}
+		if !errors.Is(err, client.ErrDown) && !errors.Is(err, ErrNoMailbox) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// approversSocket connects to the approvers' socket.
+func (l Location) approversSocket(ctx context.Context) (*client.Client, error) {
+	path, err := filepath.Abs(l.Socket)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Access(path, unix.W_OK); err != nil {
+		return nil, fmt.Errorf("open socket %s: %w; it is there while its daemon serves, for members of the daemon's approvers_group", l.Socket, err)
+	}
+	return client.Open(ctx, client.SocketPath{Dir: filepath.Dir(path), Name: filepath.Base(path)})
 }
 
 // dial connects to the daemon of a mailbox.
@@ -108,7 +152,9 @@ func (l Location) Read(ctx context.Context, look func(context.Context, *Reader) 
 const pollGap = 200 * time.Millisecond
 
 // Watch calls look at once, after changes of the ledger, and each second, until ctx
-// ends or look fails. Each call has a new reader, since daemons come and go.
+// ends or look fails. Each call has a new reader, since daemons come and go. If the daemon
+// leaves during a look after the first one, the next look replaces it. A look may end ctx, and its
+// error counts nevertheless, except that the daemon left.
 func (l Location) Watch(ctx context.Context, look func(context.Context, *Reader) error) error {
 	_, state, err := l.locate()
 	if err != nil {
@@ -117,12 +163,18 @@ func (l Location) Watch(ctx context.Context, look func(context.Context, *Reader)
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var failed error
+	looked := false
 	err = watcher.Watch(ctx, []string{state}, time.Second, func() {
 		if ctx.Err() != nil {
 			return
 		}
 		began := time.Now()
-		if failed = l.Read(context.WithoutCancel(ctx), look); failed != nil {
+		failed = l.Read(context.WithoutCancel(ctx), look)
+		ended := ctx.Err() != nil
+		if (ended || looked) && leaves(failed) || ended && errors.Is(failed, context.Canceled) {
+			failed = nil // the caller wants no more, or the next look finds another daemon or none
+		}
+		if looked = true; failed != nil {
 			stop()
 		}
 		select {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/api"
@@ -53,6 +54,12 @@ func (r *Reader) Close() (err error) {
 	return err
 }
 
+// leaves reports whether an error says that the daemon is gone or stops.
+func leaves(err error) bool {
+	said, ok := errors.AsType[*client.Error](err)
+	return ok && said.Kind == client.Stopping || errors.Is(err, client.ErrDown)
+}
+
 // IsBusy reports whether an error says that the daemon has too many connections.
 func IsBusy(err error) bool {
 	said, ok := errors.AsType[*client.Error](err)
@@ -89,8 +96,10 @@ type Records interface {
 	Files(ctx context.Context) ([]client.Cursor, error)
 	Paused(ctx context.Context) ([]string, error)
 	Balances(ctx context.Context, day string) ([]client.Balance, error)
+	Stats(ctx context.Context, since time.Time) (client.Stats, error)
 	Thread(ctx context.Context, id string) (client.Dialogue, error)
 	Trace(ctx context.Context, id string) (client.Dialogue, error)
+	Replay(ctx context.Context, run string) (client.Replay, error)
 }
 
 // ErrNoMailbox says that the mailbox does not exist.
@@ -118,6 +127,14 @@ func (r *Reader) Paused(ctx context.Context) ([]string, error) {
 		return nil, nil
 	}
 	return r.Records.Paused(ctx)
+}
+
+// Stats returns the sums since a time.
+func (r *Reader) Stats(ctx context.Context, since time.Time) (client.Stats, error) {
+	if r.Records == nil {
+		return client.Stats{Since: since, Days: []client.DayStats{}, Queues: []client.QueueStats{}}, nil
+	}
+	return r.Records.Stats(ctx, since)
 }
 
 // Balances returns the accounts of a day.
@@ -163,8 +180,31 @@ func (r *Reader) Dialogue(ctx context.Context, arg string, read func(context.Con
 	return said, err
 }
 
+// Replay reads a run by its name, or by the beginning of the id of one of its tasks.
+func (r *Reader) Replay(ctx context.Context, arg string) (client.Replay, error) {
+	none := exit.With(exit.NoTask, "no run or task %q; see: mailboxd ps --all", arg)
+	if r.Records == nil {
+		return client.Replay{}, none
+	}
+	found, err := r.Records.Replay(ctx, arg)
+	if !noTask(err) {
+		return found, err
+	}
+	id, err := r.Find(ctx, arg)
+	if err == nil {
+		found, err = r.Records.Replay(ctx, string(id))
+	}
+	if noTask(err) || exit.CodeOf(err) == exit.NoTask {
+		err = none
+	}
+	return found, err
+}
+
 // Files returns the existing files of a task.
 func (r *Reader) Files(f client.TaskDetails) []string {
+	if r.Root == "" { // the mailbox of another user
+		return nil
+	}
 	var all []string
 	for _, run := range f.Runs {
 		all = append(all, run.Dir)

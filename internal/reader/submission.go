@@ -45,9 +45,9 @@ func (s Submission) Print(w io.Writer, asJSON bool) error {
 	return err
 }
 
-// awaitIntake waits until the daemon has taken the line. It fails when the daemon
+// AwaitIntake waits until the daemon has taken the line. It fails when the daemon
 // refused the line because its id was executed with another content.
-func (s Submission) awaitIntake(ctx context.Context, at Location) error {
+func (s Submission) AwaitIntake(ctx context.Context, at Location) error {
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
 		taken, err := s.Taken(context.WithoutCancel(ctx), at)
 		if err != nil || taken {

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -53,8 +54,8 @@ type Collector struct {
 	Ledger *ledger.Ledger
 }
 
-// ServeDaily collects once a day until ctx ends, and logs what it removed.
-func (c Collector) ServeDaily(ctx context.Context, keep Policy, log zerolog.Logger) {
+// ServeDaily calls collect once a day until ctx ends, and logs what it removed.
+func ServeDaily(ctx context.Context, log zerolog.Logger, collect func(context.Context) (Collected, error)) {
 	timer := time.NewTimer(firstCollection)
 	defer timer.Stop()
 	for {
@@ -64,7 +65,7 @@ func (c Collector) ServeDaily(ctx context.Context, keep Policy, log zerolog.Logg
 		case <-timer.C:
 		}
 		timer.Reset(nextCollection)
-		gone, err := c.Collect(ctx, keep, time.Now(), false)
+		gone, err := collect(ctx)
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
@@ -85,8 +86,19 @@ func (c Collector) Collect(ctx context.Context, r Policy, now time.Time, dry boo
 		c.collectHistory(ctx, before(now, r.History), dry, &gone),
 		c.collectRejected(before(now, r.Rejected), dry, &gone),
 		c.collectLedger(ctx, before(now, r.Ledger), dry, &gone),
+		c.forgetRunFiles(ctx, dry),
 	)
 	return gone, err
+}
+
+// forgetRunFiles removes how far task files of runs were read, which are gone.
+func (c Collector) forgetRunFiles(ctx context.Context, dry bool) error {
+	files, err := c.Ledger.Files(ctx)
+	gone := func(f ledger.File) bool { return f.Inode == 0 && mailbox.Cursor(f).IsRunFile() }
+	if err != nil || dry || !slices.ContainsFunc(files, gone) {
+		return err
+	}
+	return c.Ledger.Update(ctx, func(tx *ledger.Tx) error { return tx.DropFiles(mailbox.RunFilesName) })
 }
 
 // before returns the latest last change of data to remove now; zero: none.

@@ -3,10 +3,13 @@ package runner_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	"mailboxd/internal/runner"
+	"mailboxd/internal/sandbox"
 )
 
 // BenchmarkRunTrue is a whole run of a program that does nothing.
@@ -58,6 +61,38 @@ func BenchmarkKeeperRunTrue(b *testing.B) {
 		if exit.Code != 0 {
 			b.Fatalf("Run(true) = %+v", exit)
 		}
+	}
+}
+
+// BenchmarkKeeperRunSandboxed runs the program in a sandbox and without one by turns, and
+// reports the median of each.
+func BenchmarkKeeperRunSandboxed(b *testing.B) {
+	base := b.TempDir()
+	k := keepers(b, filepath.Join(base, "keepers"), "bench")
+	took := map[string][]time.Duration{}
+	n := 0
+	for b.Loop() {
+		for _, name := range []string{"plain", "sandbox"} {
+			n++
+			s := runner.Spec{Dir: filepath.Join(base, strconv.Itoa(n)), Argv: []string{"/usr/bin/true"}, MaxOutput: 64 << 20}
+			if err := os.Mkdir(s.Dir, 0o700); err != nil {
+				b.Fatal(err)
+			}
+			if name == "sandbox" {
+				s = boxed(b, s, sandbox.Settings{}, nil)
+			}
+			began := time.Now()
+			if exit := keptRun(b, k, s); exit.Code != 0 {
+				b.Fatalf("Run(true) = %+v", exit)
+			}
+			took[name] = append(took[name], time.Since(began))
+		}
+	}
+	for name, all := range took {
+		slices.Sort(all)
+		b.ReportMetric(float64(all[len(all)/2].Microseconds()), name+"-p50-us")
+		b.ReportMetric(float64(all[len(all)/4].Microseconds()), name+"-p25-us")
+		b.ReportMetric(float64(all[3*len(all)/4].Microseconds()), name+"-p75-us")
 	}
 }
 

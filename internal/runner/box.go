@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mailboxd/internal/cgroup"
 	"mailboxd/internal/sandbox"
 	"mailboxd/internal/task"
 )
@@ -21,6 +23,8 @@ type Sandbox struct {
 	Options []string // as sandbox.Settings.Options or WeakerOptions returns them
 	ByName  bool     // this bubblewrap doesn't take descriptors for paths
 	Network []string // the hosts that a gate connects to; none: no network
+
+	Limits cgroup.Limits
 }
 
 // WeakerProgram is the program of a weaker sandbox: this one restricts itself and becomes the
@@ -39,14 +43,17 @@ type box struct {
 	status  int
 	enter   string // the number of the socket to the gate; "": none
 	gate    *gate
-	files   []int // descriptors from 3 on, in the order of options; status is one of them
+	group   *cgroup.Group // nil: no limits
+	files   []int         // descriptors from 3 on, in the order of options; status is one of them
 }
 
 // openBox prepares the sandbox of a run; nil without one. It closes everything after an error.
+// Without stdin (-1), the process has that of its caller.
 func (s Spec) openBox(f *processTable, stdin int) (b *box, err error) {
 	if s.Sandbox.Program == "" {
 		return nil, nil
 	}
+	_ = unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC) // what a careless parent left; before Linux 5.11, only the keeper has none
 	b = &box{program: s.Sandbox.Program, stdin: -1, status: -1}
 	defer func() {
 		if err != nil {
@@ -54,8 +61,10 @@ func (s Spec) openBox(f *processTable, stdin int) (b *box, err error) {
 			b, err = nil, fmt.Errorf("prepare sandbox: %w", err)
 		}
 	}()
-	if b.stdin, err = sealedCopy("stdin", stdin); err != nil {
-		return b, err
+	if stdin >= 0 {
+		if b.stdin, err = sealedCopy("stdin", stdin); err != nil {
+			return b, err
+		}
 	}
 	if b.status, err = unix.MemfdCreate("status", unix.MFD_CLOEXEC); err != nil {
 		return b, err
@@ -74,6 +83,11 @@ func (s Spec) openBox(f *processTable, stdin int) (b *box, err error) {
 		return b, err
 	}
 	b.options = []string{sandbox.StatusOption, status, sandbox.FilterOption, b.pass(filter)}
+	if s.Sandbox.Limits != (cgroup.Limits{}) {
+		if b.group, err = cgroup.New(s.Sandbox.Limits); err != nil {
+			return b, err
+		}
+	}
 	options, err := sandbox.Resolve(s.Sandbox.Options, s.Sandbox.ByName, b.openPath)
 	if b.options = append(b.options, options...); err != nil || len(s.Sandbox.Network) == 0 {
 		return b, err
@@ -117,6 +131,9 @@ func (b *box) wrap(argv []string, attr *syscall.ProcAttr) (string, []string) {
 		attr.Files = append(attr.Files, uintptr(fd))
 	}
 	attr.Dir = "/" // the working directory is an option
+	if b.group != nil {
+		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, b.group.FD()
+	}
 	if b.enter != "" {
 		argv = slices.Concat([]string{sandbox.EnterPath, EnterName, b.enter}, argv)
 	}
@@ -144,6 +161,9 @@ func (b *box) conclude(exit *task.Exit, dir string) {
 	// A signal ends bubblewrap before the agent, whose grace period goes on.
 	if exit.Cause != "" && !b.weaker() {
 		exit.Survivors = nil
+	}
+	if failed := exit.Code != 0 || exit.Signal != ""; failed && exit.Cause == "" && b.group != nil && b.group.OutOfMemory() {
+		exit.Cause = task.CauseMemory
 	}
 	exit.Survivors = slices.DeleteFunc(exit.Survivors, func(s task.Survivor) bool { return s.PID == status.Init })
 	if len(exit.Survivors) == 0 {
@@ -202,6 +222,10 @@ func (b *box) close() {
 	}
 	b.gate.end()
 	b.gate = nil
+	if b.group != nil {
+		_ = b.group.Remove() // a later run removes it
+		b.group = nil
+	}
 }
 
 // sealedCopy returns a copy of a file in memory that nobody can change.

@@ -70,7 +70,7 @@ func TestASandboxLeavesNoTraceInAProject(t *testing.T) {
 		s := playing(t, "says nothing")
 		s.Argv = []string{"/usr/bin/true"}
 		s = boxed(t, s, sandbox.Settings{}, func(r *sandbox.Run) {
-			r.Home, r.Cwd = cmpHome(), sandbox.Path{Name: project, Real: project}
+			r.Home, r.Cwd = os.Getenv("HOME"), sandbox.Path{Name: project, Real: project}
 			r.Write = []sandbox.Path{{Name: project + "/.git", Real: project + "/.git"}}
 			r.Fixed = []string{project + "/.git/config", project + "/.git/hooks"}
 		})

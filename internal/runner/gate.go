@@ -1,12 +1,16 @@
 package runner
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"mailboxd/internal/task"
 )
 
 // The arguments that make this program a gate, and the first step in a sandbox. No command of
@@ -76,4 +80,27 @@ func (g *gate) end() {
 	}
 	unix.Close(g.lifeline)
 	g.table.endHelper(g.pid)
+}
+
+// maxRefused is how many bytes of a list of refused hosts are read.
+const maxRefused = 64 << 10
+
+// RefusedHosts returns the hosts that the gate of a run refused; none without a gate.
+func RefusedHosts(dir string) (all []task.RefusedHost) {
+	if dir == "" {
+		return nil
+	}
+	fd, err := open(inDir(dir, RefusedFile), unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK)
+	if err != nil {
+		return nil
+	}
+	defer unix.Close(fd)
+	text, _ := readAll(fd, maxRefused) // a part is better than nothing
+	for line := range bytes.Lines(text) {
+		var host task.RefusedHost
+		if json.Unmarshal(line, &host) == nil && host.Host != "" {
+			all = append(all, host)
+		}
+	}
+	return all
 }

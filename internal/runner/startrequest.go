@@ -35,6 +35,8 @@ func encodeStart(s Spec, known []string) []byte {
 	}
 	count(s.Deadline.UnixMicro()) // inGroup nanoseconds, the year 2300 would overflow
 	count(s.MaxOutput)
+	count(s.Sandbox.Limits.Memory)
+	count(s.Sandbox.Limits.Processes)
 	add(strconv.FormatBool(s.Recorded))
 	add(strconv.FormatBool(s.CwdResolved))
 	add(strconv.FormatBool(s.Sandbox.ByName))
@@ -62,6 +64,7 @@ func decodeStart(text []byte) (s Spec, known []string) {
 	}
 	s.Deadline = time.UnixMicro(r.number()).UTC()
 	s.MaxOutput = r.number()
+	s.Sandbox.Limits.Memory, s.Sandbox.Limits.Processes = r.number(), r.number()
 	s.Recorded = r.next() == "true"
 	s.CwdResolved = r.next() == "true"
 	byName := r.next() == "true"

@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"testing"
 	"time"
+
+	"mailboxd/internal/cgroup"
 )
 
 func TestAnOrderSaysAllOfASpec(t *testing.T) {
@@ -11,7 +13,7 @@ func TestAnOrderSaysAllOfASpec(t *testing.T) {
 		Dir: "/a dir", Argv: []string{"a", "", "c\nd"}, Env: []string{"K=V\xff", ""}, Cwd: "/cwd", Stdin: "/in",
 		Timeout: time.Hour, IdleTimeout: 1, Progress: "/progress", ExitTimeout: 2, Answer: "/answer",
 		Deadline: time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC), MaxOutput: 1 << 40, Grace: 3, Recorded: true, CwdResolved: true, path: "/bin/a",
-		Sandbox: Sandbox{Program: "/usr/bin/bwrap", Options: []string{"--ro-bind", "/usr", ""}, ByName: true, Network: []string{"example.com"}},
+		Sandbox: Sandbox{Program: "/usr/bin/bwrap", Options: []string{"--ro-bind", "/usr", ""}, ByName: true, Network: []string{"example.com"}, Limits: cgroup.Limits{Memory: 1 << 40, Processes: 512}},
 	}
 	for v, i := reflect.ValueOf(full), 0; i < v.NumField(); i++ {
 		if v.Field(i).IsZero() {

@@ -22,6 +22,7 @@ type Run struct {
 	System []Path   // directories of the operating system; a link where Name and Real differ
 	Masked []string // files of the system that become empty
 	Fixed  []string // read-only paths inside of writable ones
+	Tasks  Path     // the task file of the run, which appears under Name; zero: none
 }
 
 // The options of bubblewrap that name a file by an open descriptor. Options gives them a path
@@ -65,6 +66,9 @@ func (s Settings) Options(r Run) []string {
 		args = append(args, "--tmpfs", r.Home)
 	}
 	args = append(args, s.mounts(r)...)
+	if r.Tasks.Real != "" {
+		args = append(args, bindWritable, r.Tasks.Real, r.Tasks.Name)
+	}
 	cwd := r.Cwd.Name
 	if cwd == "" {
 		cwd = r.Work

@@ -64,6 +64,15 @@ func TestRootIsNotRootInside(t *testing.T) {
 	}
 }
 
+func TestTheTaskFileOfARunAppearsInTheMailbox(t *testing.T) {
+	r := run()
+	r.Tasks = sandbox.Path{Name: "/home/u/box/tasks/1.jsonl", Real: "/state/sandboxes/tasks/1"}
+	settings := sandbox.Settings{Profile: sandbox.ReadOnly, Tasks: true}
+	if options := strings.Join(settings.Options(r), " "); !strings.Contains(options, "--bind-fd /state/sandboxes/tasks/1 /home/u/box/tasks/1.jsonl") {
+		t.Errorf("the options lack the task file: %s", options)
+	}
+}
+
 func TestTheWorkDirectoryIsTheDefaultCwd(t *testing.T) {
 	r := run()
 	r.Cwd = sandbox.Path{}

@@ -39,6 +39,12 @@ type Settings struct {
 	Read    []Path  `json:"read"`    // read-only
 	Write   []Path  `json:"write"`   // writable, except in ReadOnly
 	Network Hosts   `json:"network"` // none: no network
+
+	Egress Egress `json:"egress,omitzero"` // the hosts that may see each sensitivity
+
+	Memory    int64 `json:"memory,omitzero"`    // bytes; 0: unlimited
+	Processes int64 `json:"processes,omitzero"` // also threads; 0: unlimited
+	Tasks     bool  `json:"tasks,omitzero"`     // each run has a task file of its own
 }
 
 // EnterPath is where a sandbox with a network list has the program mailboxd, as a link: the

@@ -33,6 +33,9 @@ func (s Settings) WeakerOptions(r Run) []string {
 		args = append(args, DeviceOption, path)
 	}
 	binds, _ := s.binds(r)
+	if r.Tasks.Real != "" {
+		binds = append(binds, bindWritable, r.Tasks.Real, r.Tasks.Real)
+	}
 	cwd := r.Cwd.Real
 	if cwd == "" {
 		cwd = r.Work

@@ -5,27 +5,29 @@ import (
 	"slices"
 )
 
-// A backlog holds the waiting items of one agent in order of their push. It groups them by
-// requester, so that a requester at its limit costs one check however many items it has.
+// A backlog holds the waiting items of one agent: the highest priority first, and in order of
+// their push. It groups them by requester, so that a requester at its limit costs one check
+// for each priority however many items it has.
 type backlog struct {
 	agent   string
-	pushed  uint64           // number of all pushes
-	lines   map[string]*line // by requester; none is empty
-	ready   lineHeap         // all lines that aren't in atLimit
-	atLimit map[string]*line // lines of requesters without a free slot
+	pushed  uint64             // number of all pushes
+	lines   map[lineKey]*line  // none is empty
+	ready   lineHeap           // all lines that aren't in atLimit
+	atLimit map[string][]*line // lines of requesters without a free slot
 }
 
 func newBacklog(agent string) *backlog {
-	return &backlog{agent: agent, lines: map[string]*line{}, atLimit: map[string]*line{}}
+	return &backlog{agent: agent, lines: map[lineKey]*line{}, atLimit: map[string][]*line{}}
 }
 
-// push adds an item at the end.
+// push adds an item at the end of those with its priority.
 func (b *backlog) push(it Item) {
 	b.pushed++
-	l := b.lines[it.Requester]
+	key := lineKey{it.Requester, it.Priority}
+	l := b.lines[key]
 	if l == nil {
-		l = &line{requester: it.Requester}
-		b.lines[it.Requester] = l
+		l = &line{lineKey: key}
+		b.lines[key] = l
 		defer heap.Push(&b.ready, l)
 	}
 	l.items = append(l.items, waitingItem{it.Seq, b.pushed})
@@ -38,20 +40,20 @@ func (b *backlog) first(hasSlot func(requester string) bool) (it Item, ok bool, 
 		visited++
 		l := b.ready[0]
 		if hasSlot(l.requester) {
-			return Item{Seq: l.waiting()[0].seq, Agent: b.agent, Requester: l.requester}, true, visited
+			return Item{Seq: l.waiting()[0].seq, Agent: b.agent, Requester: l.requester, Priority: l.priority}, true, visited
 		}
 		heap.Pop(&b.ready)
-		b.atLimit[l.requester] = l
+		b.atLimit[l.requester] = append(b.atLimit[l.requester], l)
 	}
 	return Item{}, false, visited
 }
 
 // restore makes first check a requester again.
 func (b *backlog) restore(requester string) {
-	if l := b.atLimit[requester]; l != nil {
-		delete(b.atLimit, requester)
+	for _, l := range b.atLimit[requester] {
 		heap.Push(&b.ready, l)
 	}
+	delete(b.atLimit, requester)
 }
 
 // removeFirst removes the item that first returned, and reports whether the backlog is now
@@ -60,12 +62,15 @@ func (b *backlog) removeFirst() (empty bool) {
 	l := b.ready[0]
 	if l.removeFirst() {
 		heap.Pop(&b.ready)
-		delete(b.lines, l.requester)
+		delete(b.lines, l.lineKey)
 	} else {
 		heap.Fix(&b.ready, 0)
 	}
 	return len(b.lines) == 0
 }
+
+// isLarge reports whether a backlog has memory for many lines.
+func (b *backlog) isLarge() bool { return cap(b.ready) > fewItems }
 
 // peek returns up to n next items of requesters that aren't skipped. In the heap, a line
 // comes after its parent; in a line, an item comes after the one before it. So only few
@@ -78,17 +83,20 @@ func (b *backlog) peek(n int) (seqs []int64) {
 			next = append(next, p)
 		}
 	}
-	item := func(p location) waitingItem { return b.ready[p.line].waiting()[p.at] }
+	before := func(p, q location) bool {
+		l, other := b.ready[p.line], b.ready[q.line]
+		return l.before(l.waiting()[p.at], other, other.waiting()[q.at])
+	}
 	for add(location{0, 0}); len(next) > 0 && len(seqs) < n; {
 		first := 0
 		for i, p := range next {
-			if item(p).order < item(next[first]).order {
+			if before(p, next[first]) {
 				first = i
 			}
 		}
 		p := next[first]
 		next = slices.Delete(next, first, first+1)
-		seqs = append(seqs, item(p).seq)
+		seqs = append(seqs, b.ready[p.line].waiting()[p.at].seq)
 		add(location{p.line, p.at + 1})
 		if p.at == 0 {
 			add(location{2*p.line + 1, 0})
@@ -96,4 +104,12 @@ func (b *backlog) peek(n int) (seqs []int64) {
 		}
 	}
 	return seqs
+}
+
+// length counts the items.
+func (b *backlog) length() (n int) {
+	for _, l := range b.lines {
+		n += len(l.waiting())
+	}
+	return n
 }

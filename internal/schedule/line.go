@@ -2,20 +2,35 @@ package schedule
 
 import "slices"
 
-// A line holds the items of one requester that wait for one agent, in order.
+// A line holds the items of one requester with one priority that wait for one agent, in order.
 type line struct {
-	requester string
-	items     []waitingItem
-	head      int // index of the first item that isn't removed
+	lineKey
+	items []waitingItem
+	head  int // index of the first item that isn't removed
 }
 
-// A waitingItem is an Item without its agent and its requester.
+// A lineKey names a line of an agent.
+type lineKey struct {
+	requester string
+	priority  int
+}
+
+// A waitingItem is an Item without its agent, its requester and its priority.
 type waitingItem struct {
 	seq   int64
 	order uint64 // its number among the pushes of the agent
 }
 
 func (l *line) waiting() []waitingItem { return l.items[l.head:] }
+
+// before reports whether an item of a line comes before an item of another line: the one with
+// the higher priority does, and of two with the same priority the one that was pushed first.
+func (l *line) before(it waitingItem, other *line, others waitingItem) bool {
+	if l.priority != other.priority {
+		return l.priority > other.priority
+	}
+	return it.order < others.order
+}
 
 // fewItems is the length below which a line isn't copied to free memory.
 const fewItems = 64
@@ -34,7 +49,7 @@ type lineHeap []*line
 
 func (h lineHeap) Len() int { return len(h) }
 func (h lineHeap) Less(i, j int) bool {
-	return h[i].waiting()[0].order < h[j].waiting()[0].order
+	return h[i].before(h[i].waiting()[0], h[j], h[j].waiting()[0])
 }
 func (h lineHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
 func (h *lineHeap) Push(x any)   { *h = append(*h, x.(*line)) }

@@ -29,7 +29,7 @@ type prefetchSlot struct {
 
 // prefetch holds the items taken before a slot was free. The queue's mu guards it.
 type prefetch struct {
-	waiting []*prefetchSlot          // undecided ones, the oldest first
+	waiting []*prefetchSlot          // undecided ones, the highest priority first, then the oldest
 	pace    map[string]time.Duration // moving average of run times, by agent
 }
 
@@ -59,7 +59,11 @@ func (q *Queue) mayPrefetch(agent string) bool {
 // addPrefetch lets an item wait for its slot. The caller holds mu.
 func (q *Queue) addPrefetch(it Item) *prefetchSlot {
 	s := &prefetchSlot{item: it, decided: make(chan struct{})}
-	q.prefetch.waiting = append(q.prefetch.waiting, s)
+	at := len(q.prefetch.waiting)
+	for at > 0 && q.prefetch.waiting[at-1].item.Priority < it.Priority {
+		at--
+	}
+	q.prefetch.waiting = slices.Insert(q.prefetch.waiting, at, s)
 	return s
 }
 
@@ -73,7 +77,7 @@ func (q *Queue) leavePrefetch(it Item) bool {
 	return it.slot.valid
 }
 
-// promote gives free slots to the items that wait for them, the oldest first. The caller
+// promote gives free slots to the items that wait for them, in their order. The caller
 // holds mu.
 func (q *Queue) promote() {
 	q.prefetch.waiting = slices.DeleteFunc(q.prefetch.waiting, func(s *prefetchSlot) bool {

@@ -148,3 +148,55 @@ func TestATaskThatWasTakenTwiceBeginsInASlotOfItsOwn(t *testing.T) {
 		}
 	})
 }
+
+// What is prepared already may start before it.
+func TestQuickTasksOfAnotherAgentDoNotPassAHigherPriority(t *testing.T) {
+	q := NewQueue(1, 1000, 0, limitOf(10))
+	q.RecordRun("quick", time.Millisecond)
+	for seq := range int64(200) {
+		q.Push(Item{Seq: seq + 1, Agent: "quick", Requester: "bulk", Priority: -5})
+	}
+	var open []Item
+	take := func() (urgent bool) {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		for {
+			it, ok := q.next()
+			if !ok {
+				return slices.ContainsFunc(open, func(it Item) bool { return it.Agent == "slow" })
+			}
+			open = append(open, it)
+		}
+	}
+	take() // one has the slot, the others are prepared
+	q.Push(Item{Seq: 1000, Agent: "slow", Requester: "ann", Priority: 9})
+	ran := 0
+	for ; !take(); ran++ {
+		if ran > 1+PrefetchPerSlot {
+			t.Fatalf("%d quick tasks ran first; want at most %d", ran, 1+PrefetchPerSlot)
+		}
+		q.Release(open[0]) // the one with the slot ends
+		q.Done()
+		open = open[1:]
+	}
+}
+
+// The agent of the task with the higher priority is free when the run ends that has the slot.
+func TestATaskIsNotPreparedBeforeOneWithAHigherPriorityWhoseAgentIsBusy(t *testing.T) {
+	q := NewQueue(1, 10, 0, limitOf(1))
+	q.RecordRun("quick", time.Millisecond)
+	q.Push(Item{Seq: 1, Agent: "busy"})
+	running, _ := q.Take(t.Context())
+	q.Push(Item{Seq: 2, Agent: "quick", Priority: -2})
+	q.Push(Item{Seq: 3, Agent: "busy"})
+	q.mu.Lock()
+	if it, ok := q.next(); ok {
+		q.mu.Unlock()
+		t.Fatalf("next() = task %d; want none before the slot is free", it.Seq)
+	}
+	q.mu.Unlock()
+	q.Release(running)
+	if it, _ := q.Take(t.Context()); it.Seq != 3 {
+		t.Errorf("the slot went to task %d; want 3, which has the higher priority", it.Seq)
+	}
+}

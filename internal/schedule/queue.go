@@ -6,6 +6,8 @@ package schedule
 import (
 	"context"
 	"sync"
+
+	"mailboxd/internal/task"
 )
 
 // AllAgents stands for every agent instead of one agent's id.
@@ -17,14 +19,17 @@ type Item struct {
 	Seq       int64
 	Agent     string
 	Requester string
+	Priority  int           // the highest is taken first
 	Begun     any           // data for the taker if the task's start is durable already; nil: it hasn't begun
 	slot      *prefetchSlot // for an item taken before its slot was free; nil: it has a slot
 }
 
-// A Queue hands out the oldest task whose agent and requester have a free slot.
+// A Queue hands out the task with the highest priority whose agent and requester have a free
+// slot, and of those with the same priority the oldest.
 type Queue struct {
 	limits
-	room chan struct{} // signalled when a full queue has room again
+	room     chan struct{} // signalled when a full queue has room again
+	Released func()        // called when slots became free; set before the first Push, nil: nothing is called
 
 	mu         sync.Mutex          // guards the fields below
 	work       *sync.Cond          // for takers: an item may be available
@@ -35,7 +40,6 @@ type Queue struct {
 	requesters map[string]int      // slots taken, by requester
 	prefetch   prefetch            // items taken without a slot
 	counts
-	paused bool // intake found the queue full
 }
 
 // limits are fixed when the queue is made.
@@ -48,12 +52,13 @@ type limits struct {
 
 // counts are guarded by the queue's mutex.
 type counts struct {
-	length   int // waiting items
-	blocked  int // tasks that wait for something other than a slot
-	reserved int // slots of items that may be pushed as begun
-	taken    int // slots taken, over all agents
-	busy     int // items taken and not done, and those of AddBusy
-	visited  int // requesters that next has checked; for tests
+	length   int  // waiting items
+	blocked  int  // tasks that wait for something other than a slot
+	reserved int  // slots of items that may be pushed as begun
+	taken    int  // slots taken, over all agents
+	busy     int  // items taken and not done, and those of AddBusy
+	visited  int  // requesters that next has checked; for tests
+	paused   bool // intake found the queue full
 }
 
 // NewQueue returns an empty queue. Slots is the number of slots over all agents, limit
@@ -73,7 +78,7 @@ func NewQueue(slots, size, perRequester int, limit func(agent string) int) *Queu
 	return q
 }
 
-// Push appends an item to its agent's items.
+// Push appends an item to those of its agent and its priority.
 func (q *Queue) Push(it Item) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -85,7 +90,7 @@ func (q *Queue) Push(it Item) {
 	q.wakeNext()
 }
 
-// Peek returns up to n next items of an agent, the oldest first.
+// Peek returns up to n next items of an agent, the next one first.
 func (q *Queue) Peek(agent string, n int) []int64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -93,6 +98,17 @@ func (q *Queue) Peek(agent string, n int) []int64 {
 		return nil
 	}
 	return q.waiting[agent].peek(n)
+}
+
+// Load returns how many runs of an agent have a slot or wait for one.
+func (q *Queue) Load(agent string) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	load := q.agents[agent] + q.prefetch.count(agent)
+	if items := q.waiting[agent]; items != nil {
+		load += items.length()
+	}
+	return load
 }
 
 // Take blocks for an item that can run now or be prepared. It takes the slots of an item
@@ -125,27 +141,31 @@ func (q *Queue) wakeNext() {
 	}
 }
 
-// next removes the oldest item that has a slot or may be prepared. The caller holds mu.
+// next removes the first item that has a slot or may be prepared. The caller holds mu.
 func (q *Queue) next() (Item, bool) {
 	if len(q.begun) > 0 {
 		it := q.begun[0]
 		q.begun = q.begun[1:]
 		return it, true
 	}
-	var best Item
+	var best, urgent Item                  // urgent can't be prepared, and lacks only a slot
 	requesterHasSlot := q.requesterHasSlot // once, because a method value is allocated
 	for agent, items := range q.waiting {
-		if !q.hasSlot(agent) && !q.mayPrefetch(agent) {
-			continue
-		}
+		may := q.hasSlot(agent) || q.mayPrefetch(agent)
 		it, ok, visited := items.first(requesterHasSlot)
 		q.visited += visited
-		if ok && (best.Seq == 0 || it.Seq < best.Seq) {
+		switch {
+		case !ok:
+		case !may:
+			if urgent.Seq == 0 || it.before(urgent) {
+				urgent = it
+			}
+		case best.Seq == 0 || it.before(best):
 			best = it
 		}
 	}
-	if best.Seq == 0 {
-		return Item{}, false
+	if best.Seq == 0 || urgent.Seq != 0 && urgent.Priority > best.Priority && !q.hasSlot(best.Agent) {
+		return Item{}, false // what is prepared would get the slot that the urgent one needs
 	}
 	q.removeFirst(best.Agent)
 	if q.hasSlot(best.Agent) {
@@ -156,6 +176,11 @@ func (q *Queue) next() (Item, bool) {
 	q.count(best)
 	return best, true
 }
+
+// before reports whether an item comes before one of another agent.
+func (it Item) before(other Item) bool { return it.position().Compare(other.position()) < 0 }
+
+func (it Item) position() task.Position { return task.Position{Seq: it.Seq, Priority: it.Priority} }
 
 // hasSlot reports whether a run of the agent can begin now. The caller holds mu.
 func (q *Queue) hasSlot(agent string) bool {
@@ -190,14 +215,14 @@ func (q *Queue) Adopt(it Item) {
 
 // removeFirst removes the item that first returned for an agent. The caller holds mu.
 func (q *Queue) removeFirst(agent string) {
-	if q.waiting[agent].removeFirst() {
-		delete(q.waiting, agent)
+	if q.waiting[agent].removeFirst() && q.waiting[agent].isLarge() {
+		delete(q.waiting, agent) // its memory
 	}
 	q.length--
 	q.signalRoom()
 }
 
-// TakeBack removes up to most items of an agent, the oldest first. They have no slots and
+// TakeBack removes up to most items of an agent, the next one first. They have no slots and
 // count as busy until Done.
 func (q *Queue) TakeBack(agent string, most int) (back []Item) {
 	q.mu.Lock()
@@ -221,10 +246,9 @@ func (q *Queue) TakeBack(agent string, most int) (back []Item) {
 	return back
 }
 
-// Release frees the slots of an item that Take returned.
+// Release frees the slots of an item that Take returned, and calls Released.
 func (q *Queue) Release(it Item) {
 	q.mu.Lock()
-	defer q.mu.Unlock()
 	decrement(q.requesters, it.Requester)
 	if q.perRequester > 0 && q.requesterHasSlot(it.Requester) {
 		for _, items := range q.waiting {
@@ -238,6 +262,10 @@ func (q *Queue) Release(it Item) {
 	q.promote()
 	q.wakeNext()
 	q.changed.Broadcast()
+	q.mu.Unlock()
+	if q.Released != nil {
+		q.Released()
+	}
 }
 
 // decrement subtracts one, and removes a name whose count is 0.

@@ -47,6 +47,64 @@ func TestARequesterAtItsLimitStepsAside(t *testing.T) {
 	}
 }
 
+func TestAHigherPriorityGoesFirst(t *testing.T) {
+	q := NewQueue(1, 10, 1, limitOf(1))
+	for _, it := range []Item{
+		{Seq: 1, Agent: "a", Requester: "x"}, {Seq: 2, Agent: "a", Requester: "x", Priority: 3}, {Seq: 3, Agent: "b", Requester: "x", Priority: 3},
+		{Seq: 4, Agent: "a", Requester: "y", Priority: 9}, {Seq: 5, Agent: "a", Requester: "x", Priority: 3}, {Seq: 6, Agent: "b", Requester: "y", Priority: -1},
+	} {
+		q.Push(it)
+	}
+	if got, want := q.Peek("a", 9), []int64{4, 2, 5, 1}; !slices.Equal(got, want) {
+		t.Errorf("Peek(a) = %v; want %v", got, want)
+	}
+	var order []int64
+	for range 6 {
+		it, _ := q.Take(t.Context())
+		order = append(order, it.Seq)
+		q.Release(it)
+	}
+	if want := []int64{4, 2, 3, 5, 1, 6}; !slices.Equal(order, want) {
+		t.Errorf("took %v; want %v", order, want)
+	}
+}
+
+func TestARequesterAtItsLimitStepsAsideWithEveryPriority(t *testing.T) {
+	q := NewQueue(9, 10, 1, limitOf(9))
+	for _, it := range []Item{
+		{Seq: 1, Agent: "a", Requester: "greedy", Priority: 5}, {Seq: 2, Agent: "a", Requester: "greedy", Priority: 4},
+		{Seq: 3, Agent: "a", Requester: "greedy"}, {Seq: 4, Agent: "a", Requester: "modest", Priority: -2},
+	} {
+		q.Push(it)
+	}
+	first, _ := q.Take(t.Context())
+	second, _ := q.Take(t.Context())
+	if first.Seq != 1 || second.Seq != 4 {
+		t.Errorf("took %d, %d; want 1, 4", first.Seq, second.Seq)
+	}
+	q.Release(first)
+	third, _ := q.Take(t.Context())
+	q.Release(third)
+	if last, _ := q.Take(t.Context()); third.Seq != 2 || last.Seq != 3 {
+		t.Errorf("took %d, %d; want 2, 3", third.Seq, last.Seq)
+	}
+}
+
+func TestOfPreparedTasksTheOneWithTheHigherPriorityGetsTheSlot(t *testing.T) {
+	q := NewQueue(1, 10, 0, limitOf(1))
+	q.RecordRun("a", 0) // a quick agent
+	q.Push(an(1, "a", "x"))
+	running, _ := q.Take(t.Context())
+	q.Push(an(2, "a", "x"))
+	prepared, _ := q.Take(t.Context())
+	q.Push(Item{Seq: 3, Agent: "a", Requester: "x", Priority: 1})
+	urgent, _ := q.Take(t.Context())
+	q.Release(running)
+	if !urgent.slot.valid || prepared.slot.valid {
+		t.Errorf("the slot went to the task that came first; want the one with the higher priority")
+	}
+}
+
 // startTakers has goroutines take one item each until cancel, and say whether they did.
 func startTakers(t *testing.T, q *Queue, n int) (took chan bool, cancel func(), running *sync.WaitGroup) {
 	ctx, cancel := context.WithCancel(t.Context())
@@ -269,5 +327,20 @@ func TestManyTakesLookAtFewRequestersThatStayAtTheirLimits(t *testing.T) {
 	}
 	if q.visited > 3*many {
 		t.Errorf("%d items visited for %d takes; want each requester once more when it is at its limit", q.visited, many)
+	}
+}
+
+func TestReleasedIsCalledWhenTheSlotIsFree(t *testing.T) {
+	q := NewQueue(9, 10, 0, limitOf(1))
+	var loads []int
+	q.Released = func() { loads = append(loads, q.Load("a")) }
+	q.Push(Item{Seq: 1, Agent: "a"})
+	it, ok := q.Take(t.Context())
+	if !ok {
+		t.Fatal("Take() = false; want the item")
+	}
+	q.Release(it)
+	if !slices.Equal(loads, []int{0}) {
+		t.Errorf("the loads of a at each release are %v; want a 0", loads)
 	}
 }

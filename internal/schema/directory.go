@@ -21,7 +21,7 @@ const (
 )
 
 // plain are the paths that are also URLs as they stand.
-var plain = regexp.MustCompile(`^[A-Za-z0-9._/-]+$`)
+var plain = regexp.MustCompile(`^[A-Za-z0-9._/@-]+$`)
 
 // file returns where the schema of a ref lies in the directory.
 func file(ref string) string { return strings.TrimPrefix(ref, scheme) + extension }
@@ -52,7 +52,7 @@ func read(dir string) (map[string][]byte, error) {
 		case hidden || entry.IsDir() || !strings.HasSuffix(path, extension):
 			return nil
 		case !plain.MatchString(path):
-			return fmt.Errorf("%s: a schema's name has only letters, digits, dots, dashes and underscores", path)
+			return fmt.Errorf("%s: a schema's name has only letters, digits, dots, dashes, underscores and @", path)
 		}
 		text, err := readFile(root, path)
 		if err != nil {

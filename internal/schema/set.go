@@ -4,7 +4,6 @@
 package schema
 
 import (
-	_ "embed" // for the built-in schema
 	"fmt"
 	"maps"
 	"slices"
@@ -14,18 +13,13 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// AgentOutput is the schema that is always there: a status, a summary, and
-// actions that each say what kind they are of, what was done, and how that
-// ended. AINL names it and defines it nowhere (AINL-42).
-const AgentOutput = "schema://ainl/agent-output/v1"
-
-//go:embed agent-output-v1.json
-var agentOutput []byte
-
 // A Set is the schemas that requests can name. Load makes it, it never
 // changes, and it may be used concurrently.
 type Set struct {
-	byRef map[string]*jsonschema.Schema
+	byRef  map[string]*jsonschema.Schema
+	texts  map[string][]byte // the files, by their refs
+	record *Record           // notes uses; nil: nothing does
+
 	mu    sync.Mutex // guards steps: one check at a time
 	steps *steps
 }
@@ -39,11 +33,25 @@ func Load(dir string) (*Set, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load schemas: %w", err)
 	}
-	if _, taken := files[AgentOutput]; taken {
-		return nil, fmt.Errorf("load schemas: %s: %s is built in", file(AgentOutput), AgentOutput)
+	for _, ref := range slices.Sorted(maps.Keys(builtin)) {
+		if _, taken := files[ref]; taken {
+			return nil, fmt.Errorf("load schemas: %s: %s is built in", file(ref), ref)
+		}
+		files[ref] = builtin[ref]
 	}
-	files[AgentOutput] = agentOutput
-	s := &Set{byRef: map[string]*jsonschema.Schema{}, steps: &steps{left: maxSteps}}
+	return compile(files)
+}
+
+// With returns the set with another file in the place of a ref.
+func (s *Set) With(ref string, text []byte) (*Set, error) {
+	files := maps.Clone(s.texts)
+	files[ref] = text
+	return compile(files)
+}
+
+// compile makes a set of files.
+func compile(files map[string][]byte) (*Set, error) {
+	s := &Set{byRef: map[string]*jsonschema.Schema{}, texts: files, steps: &steps{left: maxSteps}}
 	compiler, err := newCompiler(files, s.steps)
 	if err != nil {
 		return nil, fmt.Errorf("load schemas: %w", err)
@@ -90,6 +98,15 @@ func (d documents) Load(url string) (any, error) {
 // Has reports whether a request that names ref can be held to it.
 func (s *Set) Has(ref string) bool { return s.byRef[ref] != nil }
 
+// Refs returns the refs of all schemas, sorted.
+func (s *Set) Refs() []string { return slices.Sorted(maps.Keys(s.texts)) }
+
+// IsBuiltIn reports whether a schema is a part of this program.
+func IsBuiltIn(ref string) bool { return builtin[ref] != nil }
+
+// Text returns a schema as it is in its file; nil for one that the set does not have.
+func (s *Set) Text(ref string) []byte { return s.texts[ref] }
+
 // Check returns an error that says what is wrong first with a document, nil
 // when nothing is. A document that takes too much to judge is wrong, and so is
 // everything under a ref that the set does not have.
@@ -97,6 +114,9 @@ func (s *Set) Check(ref string, document []byte) (err error) {
 	schema := s.byRef[ref]
 	if schema == nil {
 		return fmt.Errorf("there is no schema %s", ref)
+	}
+	if s.record != nil {
+		s.record.use(ref)
 	}
 	value, err := decode(document)
 	if err != nil {

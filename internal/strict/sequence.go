@@ -10,7 +10,9 @@ import (
 
 // Sequence checks the inbox of one participant, oldest line first, against what
 // that participant sent: each answer has a request, a request has one ACK and
-// then its PROGs, one DONE or ERR ends it, and nothing about it follows. The
+// then its PROGs, one DONE or ERR ends it, and nothing about it follows. In Clutch
+// these are task.accept, task.progress, and one of task.result, task.error,
+// task.timeout and task.cancel. The
 // first fault is returned; nil means there is none. The lines of an inbox must
 // satisfy Line. A line that repeats an earlier one is skipped: a writer that was
 // killed may append its last lines again. Lines of sent from other participants
@@ -19,6 +21,7 @@ func Sequence(owner string, sent, inbox [][]byte) error {
 	s := sequence{
 		sent: map[string][]message{}, exchanges: map[string]*exchange{}, mids: map[string]string{},
 		capSent: map[string][]message{}, capTasks: map[string]*exchange{},
+		clutch: newClutchSequence(),
 	}
 	for _, line := range sent {
 		s.send(owner, line)
@@ -94,10 +97,15 @@ type sequence struct {
 	capSent   map[string][]message // by task_id
 	capTasks  map[string]*exchange // by task_id, and sender
 	broken    int                  // sent lines that name neither a message nor a task
+	clutch    clutchSequence
 }
 
 // send adds a line that the owner sent, or anybody else.
 func (s *sequence) send(owner string, line []byte) {
+	if m, ok := readClutch(line); ok {
+		s.clutch.send(owner, m)
+		return
+	}
 	m := read(line)
 	same := func(other message) bool { return other.line == m.line }
 	switch bare := strings.TrimPrefix(owner, "agent:"); {
@@ -115,6 +123,9 @@ func (s *sequence) send(owner string, line []byte) {
 }
 
 func (s *sequence) receive(line []byte) error {
+	if m, ok := readClutch(line); ok {
+		return s.clutch.receive(m)
+	}
 	m := read(line)
 	switch {
 	case m.P != "":

@@ -14,8 +14,8 @@ import (
 	"strings"
 )
 
-// Line holds a line to the protocol whose mark it bears: the version of CLowl, or
-// the sender of CAP. One of AINL's bears none, and has to be an object that names
+// Line holds a line to the protocol whose mark it bears: the version of CLowl
+// or of Clutch, or the sender of CAP. One of AINL's bears none, and has to be an object that names
 // a task.
 func Line(line []byte) error {
 	o, err := parse(line)
@@ -24,6 +24,8 @@ func Line(line []byte) error {
 		return err
 	case o["clowl"] != nil:
 		return CLowl(line)
+	case strings.HasPrefix(string(o["v"]), `"clutch/`):
+		return Clutch(line)
 	case o["sender_id"] != nil:
 		return CAP(line)
 	}

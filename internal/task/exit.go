@@ -13,6 +13,7 @@ const (
 	CauseExitTimeout    Cause = "exit_timeout"     // the process answered, but did not exit in time
 	CauseDeadline       Cause = "deadline"         // the task's deadline was reached
 	CauseOutputTooLarge Cause = "output_too_large" // too much output
+	CauseMemory         Cause = "out_of_memory"    // the kernel killed processes of the run because of its limit
 	CauseInterrupted    Cause = "interrupted"      // the daemon ended it
 	CauseLost           Cause = "lost"             // the keeper was gone, so the exit is unknown
 	CausePutBack        Cause = "put_back"         // the run does not count: its agent needs a login, or its provider reached a limit

@@ -17,6 +17,7 @@ type Verdict struct {
 	Findings envelope.Findings // refusals and warnings
 	Digest   string            // of the content to approve; not set by policy
 	Plan     jsontext.Value    // that content, an object
+	Routing  jsontext.Value    // the decision that no agent can do the task, an object; nil: none was made
 	Terms                      // the terms of the admission
 }
 
@@ -67,6 +68,9 @@ type Outcome struct {
 	// no reply in time. It contains the question. Hold is Reply then.
 	Unanswered envelope.Result
 
+	// RefusedHosts are the hosts that the gate of the run's sandbox refused.
+	RefusedHosts []RefusedHost
+
 	// Void says that nothing was started because the machine lacks a resource, such as disk
 	// space or open files. All other fields are unset, and the job can be started again.
 	Void error
@@ -79,4 +83,10 @@ type Outcome struct {
 	// Detached says that the run continues under its keeper without the daemon. All other
 	// fields are unset.
 	Detached bool
+}
+
+// A RefusedHost is a host that the network list of a sandbox doesn't have.
+type RefusedHost struct {
+	Host string `json:"host"`
+	Why  string `json:"why"`
 }

@@ -52,6 +52,13 @@ type Conversation struct {
 	Rounds   int          // how often its overseer sent it back
 }
 
+// A Command is a request with an idempotency key. The key belongs to its sender, in one run.
+type Command struct {
+	Sender, Run, Key string
+	Hash             string      // of the command, without what differs when it is sent again
+	Task             envelope.ID // the task that carries it out
+}
+
 // An Announcement lists the capabilities of an agent or another sender (CLOWL-29).
 type Announcement struct {
 	Name     string

@@ -8,11 +8,11 @@ import (
 
 // A Proof is the evidence that an approver made a decision. The zero value is none.
 type Proof struct {
-	Kind      string    `json:"kind"`                // "terminal" or "ssh"; "": no proof
+	Kind      string    `json:"kind"`                // "terminal", "ssh" or "passkey"; "": no proof
 	Terminal  string    `json:"terminal,omitempty"`  // the device where the number was typed
-	Key       string    `json:"key,omitempty"`       // SHA-256 fingerprint of the key that signed
+	Key       string    `json:"key,omitempty"`       // SHA-256 fingerprint of the key that signed, or of the id of its passkey
 	Expires   time.Time `json:"expires,omitzero"`    // of the signature
-	Signature string    `json:"signature,omitempty"` // armoured, as ssh-keygen -Y sign writes it
+	Signature string    `json:"signature,omitempty"` // armoured, as ssh-keygen -Y sign writes it, or the JSON of a WebAuthn assertion
 
 	// Level and Unproven aren't stored. They are set when an approval is read for a decision,
 	// because its proof is verified then.
@@ -29,7 +29,7 @@ const (
 	ProofNone     ProofLevel = iota // the daemon knows the user of the connection, and that no run is behind it
 	ProofTerminal                   // a number that the daemon showed was typed back at a terminal that belongs to no run
 	ProofKey                        // an SSH key of the approver signed the decision
-	ProofPerson                     // a hardware key signed the decision after a touch
+	ProofPerson                     // a hardware key signed the decision after a touch, or a passkey after it verified its person
 )
 
 var proofWords = []string{"none", "terminal", "ssh", "person"}

@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -41,6 +42,19 @@ type Task struct {
 
 	Parent int64 // the Seq of the task whose run requested this one; 0: none (AINL-01)
 	Depth  int   // the number of its ancestors
+
+	Priority int // of the tasks that wait, the highest starts first
+}
+
+// A Position is where a task is in the order in which tasks start.
+type Position struct {
+	Seq      int64
+	Priority int
+}
+
+// Compare is negative if p comes before other: the highest priority first, then the oldest.
+func (p Position) Compare(other Position) int {
+	return cmp.Or(cmp.Compare(other.Priority, p.Priority), cmp.Compare(p.Seq, other.Seq))
 }
 
 // WaitsForBudget reports whether a task is held until other runs leave some budget. The

@@ -39,13 +39,16 @@ const (
 	Capacity      Reason = "capacity"       // free budget, or the end of a pause before another attempt
 	Paused        Reason = "paused"         // resume
 	Operator      Reason = "operator"       // release
-	Recovered     Reason = "recovered"      // release; the ledger was lost, so the task may have run
+	Recovered     Reason = "recovered"      // release; the ledger was lost or restored, so the task may have run
 	AuthRequired  Reason = "auth_required"  // the agent's login
 	ProviderLimit Reason = "provider_limit" // the end of a usage limit of the agent's provider, or release
 	AnswerUnread  Reason = "answer_unread"  // release: the agent's answer is read again
 	ResultInvalid Reason = "result_invalid" // the removal of an invalid result file
 	Children      Reason = "children"       // the end of the tasks that it needs
 	Reply         Reason = "reply"          // a message to its agent
+	After         Reason = "after"          // the end of the task that it names
+	SameCommand   Reason = "same_command"   // the end of the task that carries out the same command
+	Routing       Reason = "routing"        // a capable agent that is free
 )
 
 // reasonWords are the texts about one Reason.
@@ -65,7 +68,7 @@ var reasons = []reasonWords{
 		"its next attempt", "a pause before the next attempt"},
 	{Paused, "Its agent is paused.", "mailboxd resume", "resume: its agent is paused", "its agent, which is paused"},
 	{Operator, "An operator holds it.", "mailboxd release", "release by an operator", "an operator"},
-	{Recovered, "It may have run before the ledger was lost.", "mailboxd release runs it",
+	{Recovered, "It may have run before the ledger was lost or restored.", "mailboxd release runs it",
 		"release: it may have run before", "an operator, for it may have run before"},
 	{AuthRequired, "Its agent needs a login.", "mailboxd release", "a login of its agent, then release", "the login of its agent"},
 	{ProviderLimit, "The provider of its agent reached a usage limit.", "mailboxd release tries at once",
@@ -76,6 +79,9 @@ var reasons = []reasonWords{
 		"removal of a foreign result file", "the removal of an invalid result file"},
 	{Children, "Its agent waits for the tasks that it delegated.", "", "the tasks that its agent delegated", "the tasks below it"},
 	{Reply, "Its agent asked a question.", "mailboxd reply", "a reply to its agent", "a reply"},
+	{After, "It waits for the end of another task.", "", "the end of another task", "the end of another task"},
+	{SameCommand, "Another task carries out the same command.", "", "the task with the same command", "the task with the same command"},
+	{Routing, "Its agent is not chosen yet.", "mailboxd route explain", "a free agent that can do it", "a free agent that can do it"},
 }
 
 // Reasons lists every Reason.
@@ -149,6 +155,11 @@ const (
 
 	KindWorktreeApplied Kind = "worktree.applied"
 
+	KindRoutingDecided Kind = "routing.decided"
+	KindRoutingFailed  Kind = "routing.failed"
+
+	KindSandboxRefused Kind = "sandbox.refused"
+
 	KindBudgetReserved Kind = "budget.reserved"
 	KindBudgetSettled  Kind = "budget.settled"
 	KindBudgetExceeded Kind = "budget.exceeded"
@@ -175,6 +186,7 @@ const (
 	KindCallbackFailed       Kind = "callback.failed"
 	KindCallbackAbandoned    Kind = "callback.abandoned"
 	KindContextDegraded      Kind = "context.degraded"
+	KindMessageReceived      Kind = "message.received"
 	KindMessageOwn           Kind = "message.own"
 	KindMessageDuplicate     Kind = "message.duplicate"
 	KindMessageUnknownSender Kind = "message.unknown_sender"
@@ -184,6 +196,7 @@ const (
 	KindAgentResumed         Kind = "agent.resumed"
 	KindControlRefused       Kind = "control.refused"
 	KindLedgerLost           Kind = "ledger.lost"
+	KindLedgerRestored       Kind = "ledger.restored"
 	KindLedgerRecovered      Kind = "ledger.recovered"
 )
 
@@ -218,6 +231,9 @@ var kinds = []kindWords{
 	{KindTaskFinished, "The work on the task ended.", ""},
 	{KindLeaseExpired, "The program that claimed the task did not answer in time.", "its claim ended without an answer"},
 	{KindWorktreeApplied, "A person applied the work of the task to the repository that it began from.", ""},
+	{KindRoutingDecided, "The agent of the task was chosen.", "its agent was chosen"},
+	{KindRoutingFailed, "No agent can do the task.", "no agent can do it"},
+	{KindSandboxRefused, "The agent tried to reach hosts that the network list of its sandbox does not have.", "hosts outside of its network list"},
 	{KindBudgetReserved, "The budget of the run was reserved.", ""},
 	{KindBudgetSettled, "The cost of the run was recorded, and its reservation ended.", ""},
 	{KindBudgetExceeded, "The run spent more than its budget.", "over its budget"},
@@ -240,6 +256,7 @@ var kinds = []kindWords{
 	{KindCallbackFailed, "The result could not be delivered to its callback.", "the result could not be delivered to its callback"},
 	{KindCallbackAbandoned, "The daemon stopped trying to deliver the result to its callback.", "no further attempt before a release or a restart"},
 	{KindContextDegraded, "The context of the task is missing, so the inline text is used.", "the context is missing, so the inline text is used"},
+	{KindMessageReceived, "A message was recorded, such as news, a question, a reply or a cancellation.", ""},
 	{KindMessageOwn, "A line that mailboxd itself wrote was ignored.", ""},
 	{KindMessageDuplicate, "A message came again with the same content and was ignored.", ""},
 	{KindMessageUnknownSender, "A message about the task came from a sender that is not known.", "a message from an unknown sender"},
@@ -249,7 +266,8 @@ var kinds = []kindWords{
 	{KindAgentResumed, "The pause of an agent, or of every agent, ended.", ""},
 	{KindControlRefused, "A caller without the right to change anything tried to.", ""},
 	{KindLedgerLost, "The ledger was missing or could not be read, and a new one was started.", ""},
-	{KindLedgerRecovered, "Every line from before the loss of the ledger was read again.", ""},
+	{KindLedgerRestored, "The mailbox was restored from a backup, and every open task was held.", ""},
+	{KindLedgerRecovered, "Every line from before the loss of the ledger, or from after the backup, was read again.", ""},
 }
 
 // EventKinds lists every Kind.

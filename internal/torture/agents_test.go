@@ -62,6 +62,8 @@ func play(part string, args []string) {
 			sign(diary, "again", request)
 			os.Exit(75)
 		}
+	case "boxed", "gated":
+		inSandbox(diary, request)
 	case "file":
 		answerInFile(request)
 		return

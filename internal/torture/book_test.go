@@ -29,6 +29,9 @@ type promise struct {
 	asks     string // when a person has to agree, as approval_required says it, or ""
 	there    string // the result that was there before
 	foreign  bool   // it was asked for in CLowl, and the requester is told in it
+	clutch   bool   // it was asked for in Clutch, likewise
+	routed   bool   // it names a group, of which its agent is the only member, so that routing chooses
+	key      string // the idempotency key of the request: the id of the first task with it; "" for none
 }
 
 // A book holds all promises.
@@ -39,6 +42,9 @@ type book struct {
 	strays   map[string]string // results that belong to nobody, by path
 	results  map[string]bool   // ids with a result, as the reader saw it
 	said     map[decision]bool // what a person has said, or was about to
+	wrapped  map[string]bool   // ids whose bubblewrap was killed, or was about to be
+	wraps    int               // SIGKILLs of bubblewrap
+	gates    int               // SIGKILLs of gates
 	ended    map[string]bool   // ids that a person has ended, or was about to, since they had run before a ledger was lost
 }
 
@@ -50,13 +56,22 @@ type decision struct {
 }
 
 func newBook() *book {
-	return &book{promises: map[string]promise{}, strays: map[string]string{}, results: map[string]bool{}, said: map[decision]bool{}, ended: map[string]bool{}}
+	return &book{promises: map[string]promise{}, strays: map[string]string{}, results: map[string]bool{}, said: map[decision]bool{}, ended: map[string]bool{}, wrapped: map[string]bool{}}
 }
 
 func (b *book) account(id envelope.ID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.ended[string(id)] = true
+}
+
+// sandboxKilled notes that a bubblewrap of a task, or a gate, is killed.
+func (b *book) sandboxKilled(id string, wraps, gates int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.wrapped[id] = true
+	b.wraps += wraps
+	b.gates += gates
 }
 
 func (b *book) promise(p promise) {

@@ -27,10 +27,17 @@ func (s *site) check(t *testing.T, b *book) {
 			t.Errorf("task %s has no result: %v", p.id, err)
 			continue
 		}
-		if err := s.judge(p, r, runs); err != nil && !s.damage.explains(b, p, r, runs) {
+		if err := s.judge(p, r, runs); err != nil && !b.explains(p, r, runs) && !s.damage.explains(b, p, r, runs) {
 			t.Errorf("task %s: %v", p.id, err)
 		}
 	}
+	followers := 0
+	for _, p := range b.promises {
+		if p.key != "" && p.key != p.id {
+			followers++
+		}
+	}
+	t.Logf("%d requests had the idempotency key of another one", followers)
 	s.checkDiary(t)
 	for path, want := range b.strays {
 		if got, err := os.ReadFile(path); err != nil || string(got) != want {
@@ -41,6 +48,8 @@ func (s *site) check(t *testing.T, b *book) {
 	s.checkCallbacks(t, b)
 	s.checkInbox(t, b)
 	s.checkTold(t, b)
+	s.checkSandboxes(t)
+	s.checkAsked(t, runs)
 	agents, _ := s.processes()
 	for _, pid := range agents {
 		if s.damage.orphaned(pid) {
@@ -53,6 +62,9 @@ func (s *site) check(t *testing.T, b *book) {
 // judge compares a result with what may be expected.
 func (s *site) judge(p promise, r envelope.Result, runs map[key]execution) error {
 	latest := runs[key{p.id, p.version}]
+	if p.key != "" && p.key != p.id {
+		return s.judgeFollower(p, r, latest)
+	}
 	if (p.asks == "pre" || p.asks == "both") && latest.began > 0 && !latest.agreed {
 		return fmt.Errorf("it ran, and nobody had agreed to that")
 	}
@@ -73,11 +85,28 @@ func (s *site) judge(p promise, r envelope.Result, runs map[key]execution) error
 	return nil
 }
 
+// judgeFollower: a request with the idempotency key of an earlier one never runs, and has the
+// result of that one (CLUTCH-52).
+func (s *site) judgeFollower(p promise, r envelope.Result, latest execution) error {
+	first, err := s.read(p.key)
+	switch {
+	case err != nil:
+		return fmt.Errorf("the task %s with its key has no result: %w", p.key, err)
+	case latest.began > 0:
+		return fmt.Errorf("it ran %d times, and %s has its key", latest.began, p.key)
+	case r.Status != first.Status || r.Error != first.Error || r.Output.Summary != first.Output.Summary:
+		return fmt.Errorf("%s, %v, %q; want the outcome of %s: %s, %v, %q", r.Status, r.Error, r.Output.Summary, p.key, first.Status, first.Error, first.Output.Summary)
+	}
+	return nil
+}
+
 // judgeRun: an ok result is the word of the latest version, an error is one
 // that the agent deserves or that a killed daemon explains.
 func judgeRun(p promise, r envelope.Result, latest execution) error {
 	want := fmt.Sprintf("%s v%d", p.id, p.version)
 	switch {
+	case r.Status == envelope.OK && isSandboxed(p.part) && r.Output.Enforcement[envelope.ControlFilesystem] != envelope.LevelKernel:
+		return fmt.Errorf("ok in a sandbox, and the result claims %v; want kernel", r.Output.Enforcement)
 	case r.Status == envelope.OK && r.Output.Summary == want && latest.began > 0:
 		return nil
 	case r.Status == envelope.Failed && r.Error.Kind == envelope.RunLost:
@@ -88,6 +117,17 @@ func judgeRun(p promise, r envelope.Result, latest execution) error {
 		return nil
 	}
 	return fmt.Errorf("%s, %s %q, %q after %d runs; want the answer %q", r.Status, r.Error.Kind, r.Error.Message, r.Output.Summary, latest.began, want)
+}
+
+// explains reports whether a result is that of a task whose bubblewrap was killed.
+func (b *book) explains(p promise, r envelope.Result, runs map[key]execution) bool {
+	switch {
+	case !b.wrapped[p.id] || p.fate != run:
+		return false
+	case r.Error.Kind == envelope.SandboxUnavailable:
+		return r.Status == envelope.Rejected && runs[key{p.id, p.version}].began == 0
+	}
+	return r.Status == envelope.Failed && r.Error.Kind == envelope.AgentCrashed
 }
 
 // checkDiary looks for what was executed twice.
@@ -175,6 +215,7 @@ func (s *site) report(t *testing.T, b *book, sum tally) {
 	}
 	t.Logf("seed %d: %d SIGKILLs and %d of the keeper, %d lives, %d tasks, %d dead letters, %.0f s, %.1f tasks/s, largest daemon %d KiB",
 		*seed, sum.kills, sum.keepers, sum.lives, len(b.promises), len(b.letters), took.Seconds(), float64(len(b.promises))/took.Seconds(), sum.peak)
+	t.Logf("%d SIGKILLs of bubblewrap, and %d of gates", b.wraps, b.gates)
 	t.Logf("%d executions; %d tasks ended as run_lost, %d of them before their agent had done anything", began, lost, void)
 	s.reportPoints(t, sum)
 }

@@ -19,6 +19,8 @@ type execution struct {
 	began   int // how often an agent began
 	retried int // how often one asked for another attempt
 
+	asked bool // a run asked for it in its own task file
+
 	agreed bool // a person agreed to it before an agent began, or was about to
 }
 
@@ -42,6 +44,8 @@ func (s *site) diary() (map[key]execution, error) {
 		switch what {
 		case "again":
 			e.retried++
+		case "asked":
+			e.asked = true
 		case "began":
 			e.began++
 		case "agreed-pre":

@@ -43,10 +43,10 @@ func (s *site) start(fault string, args ...string) (*server, error) {
 // environment is what the daemon has of ours: nothing that the person who runs
 // the tests has configured or exported, such as AINL_AGENT_ROOT.
 func (s *site) environment() []string {
-	own := []string{"HOME=" + s.path("state")}
+	own := []string{"HOME=" + s.path("state"), "TMPDIR=" + s.path("tmp")}
 	for _, variable := range os.Environ() {
 		name, _, _ := strings.Cut(variable, "=")
-		if name == "PATH" || name == "TMPDIR" || strings.HasPrefix(name, "GO") {
+		if name == "PATH" || strings.HasPrefix(name, "GO") {
 			own = append(own, variable)
 		}
 	}

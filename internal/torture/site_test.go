@@ -31,6 +31,7 @@ type bind struct {
 	inbox       bool   // no process: its tasks are fetched
 	output      string // how its answers are read; "" as an envelope
 	dialect     string // in which it is asked, and answers; "" for AINL
+	sandboxed   bool
 }
 
 var cast = []bind{
@@ -54,10 +55,11 @@ func newSite(t *testing.T) *site {
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
 		t.Fatal(err)
 	}
-	s := &site{dir: dir, binds: cast}
-	for _, name := range []string{"box", "box/tasks", "box/results"} {
+	s := &site{dir: dir, binds: castOf()}
+	for _, name := range []string{"box", "box/tasks", "box/results", "project", "tmp"} {
 		err = errors.Join(err, os.Mkdir(s.path(name), 0o700))
 	}
+	err = errors.Join(err, os.WriteFile(s.path("diary"), nil, 0o600)) // only files that exist are in a sandbox
 	err = errors.Join(err, os.WriteFile(s.path("config.yaml"), s.config(), 0o600))
 	if err != nil {
 		t.Fatal(err)
@@ -86,6 +88,10 @@ func (s *site) config() []byte {
 	for _, b := range s.binds {
 		fmt.Fprintf(&text, "  - {id: %s, dialect: %s, retries: %d, backoff: 10ms, ", b.part, cmp.Or(b.dialect, "ainl"), b.retries)
 		command := fmt.Sprintf("command: [%s, agent, %s, %s]", os.Args[0], b.part, s.path("diary"))
+		if b.sandboxed {
+			fmt.Fprint(&text, s.sandbox(b))
+			command += ", cwd: " + s.path("project")
+		}
 		if b.inbox {
 			fmt.Fprint(&text, "inbox: {}}\n")
 		} else if b.worker {
@@ -93,6 +99,10 @@ func (s *site) config() []byte {
 		} else {
 			fmt.Fprintf(&text, "concurrency: %d, exec: {%s, output: %s}}\n", b.concurrency, command, cmp.Or(b.output, "envelope"))
 		}
+	}
+	text.WriteString("groups:\n")
+	for _, b := range s.binds {
+		fmt.Fprintf(&text, "  - {name: %s, agents: [%s]}\n", b.part, b.part)
 	}
 	return []byte(text.String())
 }

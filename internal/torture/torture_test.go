@@ -54,6 +54,7 @@ func torture(t *testing.T, s *site) {
 	}
 	person := &approver{site: s, book: b, chance: chance(1 << 34)}
 	writers.Go(func() error { return person.agree(ctx) })
+	writers.Go(func() error { return s.killSandboxes(ctx, b) })
 	writers.Go(func() error { defer stop(); return s.killAgainAndAgain(ctx, b, &sum) })
 	if err := writers.Wait(); err != nil {
 		t.Errorf("torture: %v", err)

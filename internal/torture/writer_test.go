@@ -88,6 +88,10 @@ func (w *writer) plain() error {
 		}
 		return w.send(p, "") // once: a request in CLowl has no revisions
 	}
+	if w.chance.IntN(8) == 0 {
+		p.clutch, p.callback, p.routed = true, "", w.chance.IntN(2) == 0
+		return w.command(p)
+	}
 	if w.asks && w.chance.IntN(8) == 0 {
 		p.part, p.fate = "pull", fetched
 		return w.send(p, "") // once: anyone who answers says which version they have seen
@@ -100,6 +104,26 @@ func (w *writer) plain() error {
 	return w.send(p, "")
 }
 
+// command sends a request in Clutch once, or several times under other ids with one idempotency
+// key (CLUTCH-52). When ledgers are lost, nobody knows a key any more.
+func (w *writer) command(p promise) error {
+	if p.part == "login" || isSandboxed(p.part) || w.site.damage != nil || w.chance.IntN(2) == 0 {
+		return w.send(p, "")
+	}
+	first := p
+	first.key = p.id
+	lines := first
+	for range 1 + w.chance.IntN(3) {
+		if err := w.send(lines, ""); err != nil {
+			return err
+		}
+		next := w.next(p.part)
+		next.clutch, next.routed, next.size, next.key = true, p.routed, p.size, first.key
+		lines = next
+	}
+	return w.send(lines, "")
+}
+
 // part chooses an agent; most are fast.
 func (w *writer) part() string {
 	if w.parts != nil {
@@ -109,6 +133,11 @@ func (w *writer) part() string {
 		return "login"
 	}
 	parts := []string{"fast", "fast", "fast", "fast", "fast", "fast", "file", "file", "fork", "crash", "again", "slow"}
+	for _, b := range w.site.binds {
+		if b.sandboxed {
+			parts = append(parts, b.part)
+		}
+	}
 	return parts[w.chance.IntN(len(parts))]
 }
 
@@ -250,6 +279,18 @@ func envelopeOf(p promise) string {
 	if p.foreign {
 		return fmt.Sprintf(`{"clowl":"0.2","mid":%q,"ts":1709078400,"p":"REQ","from":"torture","to":%q,"cid":"torture","body":{"t":"work","d":{"version":%d,"fill":%q}}}`,
 			p.id, p.part, p.version, strings.Repeat("x", p.size))
+	}
+	if p.clutch {
+		key, to := "", "agent:"+p.part
+		if p.routed {
+			to = "group:" + p.part
+		}
+		if p.key != "" {
+			key = fmt.Sprintf(`"idempotency_key":%q,`, p.key)
+		}
+		return fmt.Sprintf(`{"v":"clutch/0.1","id":"msg_%s","ts":"2026-02-01T13:20:11.123Z","thread_id":"torture","run_id":"torture","task_id":%q,%s`+
+			`"from":{"agent_id":"agent:torture"},"to":[{"agent_id":%q}],"type":"task.request","payload":{"version":%d,"fill":%q}}`,
+			p.id, p.id, key, to, p.version, strings.Repeat("x", p.size))
 	}
 	more := ""
 	if p.callback != "" {

@@ -19,7 +19,7 @@ func printApproval(w io.Writer, asked []client.Approval) {
 		return
 	}
 	a := asked[len(asked)-1]
-	fmt.Fprintf(w, "  approval   %s\n", term.Escape(describeApproval(a)))
+	fmt.Fprintf(w, "  approval   %s\n", escaped(describeApproval(a)))
 	if a.Plan == nil {
 		return
 	}
@@ -28,19 +28,42 @@ func printApproval(w io.Writer, asked []client.Approval) {
 		tools = cmp.Or(strings.Join(a.Plan.Tools, ", "), "none")
 	}
 	if a.Plan.Inbox != "" {
-		fmt.Fprintf(w, "    inbox    %s\n", term.Escape(a.Plan.Inbox))
+		fmt.Fprintf(w, "    inbox    %s\n", escaped(a.Plan.Inbox))
 	} else {
-		fmt.Fprintf(w, "    command  %s\n", term.Escape(commandLine(a.Plan.Command)))
-		fmt.Fprintf(w, "    file     %s\n", term.Escape(cmp.Or(a.Plan.Executable, "not found")))
+		fmt.Fprintf(w, "    command  %s\n", escaped(commandLine(a.Plan.Command)))
+		fmt.Fprintf(w, "    file     %s\n", escaped(cmp.Or(a.Plan.Executable, "not found")))
 		in := cmp.Or(a.Plan.Cwd, "the run directory")
 		if a.Plan.Worktree {
 			in = "a clone of the repository of " + in
 		}
-		fmt.Fprintf(w, "    in       %s\n", term.Escape(in))
+		fmt.Fprintf(w, "    in       %s\n", escaped(in))
 	}
-	fmt.Fprintf(w, "    tools    %s\n", term.Escape(tools))
+	fmt.Fprintf(w, "    tools    %s\n", escaped(tools))
 	fmt.Fprintf(w, "    budget   %s\n", limitsOf(a.Plan.Budget))
 }
+
+// escaped returns text on one line, exactly: line breaks, tabs and what controls a terminal are escapes. No
+// part of a plan can look like another one.
+func escaped(text string) string {
+	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(term.Escape(text))
+}
+
+// Question returns what a person is asked to agree to, in lines.
+func Question(a client.Approval) string {
+	var text strings.Builder
+	printApproval(&text, []client.Approval{a})
+	fmt.Fprintf(&text, "    digest   %s", escaped(a.Digest))
+	return text.String()
+}
+
+// ApprovalWords describes an approval or its decision.
+func ApprovalWords(a client.Approval) string { return describeApproval(a) }
+
+// CommandLine quotes the words of a command where needed.
+func CommandLine(words []string) string { return commandLine(words) }
+
+// LimitWords lists the limits of a budget.
+func LimitWords(b envelope.Budget) string { return limitsOf(b) }
 
 // describeApproval describes an approval or its decision.
 func describeApproval(a client.Approval) string {

@@ -111,6 +111,16 @@ func afterCallback(t client.Task, why string) string {
 	return "remove what is in the way of its callback, then " + Command("release", t.ID)
 }
 
+// Reason returns why the task is where it is, in the words of its result or of its last event
+// with a message; "" for none.
+func (f *Details) Reason() string { return f.reason() }
+
+// Asked returns the request, if it is kept and valid.
+func (f *Details) Asked() (envelope.Task, bool) { return f.request() }
+
+// Outcome describes a run.
+func (f *Details) Outcome(r client.Run, now time.Time) string { return f.outcome(r, now) }
+
 // reason returns the error of the result, or the message of the last event with one.
 func (f *Details) reason() string {
 	if f.Result != nil && f.Task.State == task.Done {
@@ -166,6 +176,9 @@ func (f *Details) printRequest(s term.Screen, now time.Time) {
 	if f.Parent != "" {
 		s.Line("  is for     %s", term.OneLine(string(f.Parent)))
 	}
+	if t.RunID != "" && (f.Conversation == nil || t.RunID != f.Conversation.Trace) {
+		s.Line("  run        %s", term.OneLine(t.RunID))
+	}
 	for _, child := range f.Children {
 		s.Line("  asked for  %s", term.OneLine(string(child)))
 	}
@@ -180,10 +193,20 @@ func (f *Details) printRequest(s term.Screen, now time.Time) {
 	if !t.Deadline.IsZero() {
 		s.Line("  deadline   %s%s", term.Stamp(t.Deadline), away(t.Deadline.Sub(now)))
 	}
+	if t.Priority != 0 {
+		s.Line("  priority   %d", t.Priority)
+	}
 	if labels := labelWords(f.Labels); labels != "" {
 		s.Line("  labels     %s", labels)
 	}
 	task, ok := f.request()
+	if other, ifFailed := task.After(); ok && other != "" {
+		outcome := ""
+		if ifFailed == envelope.RunIfFailed {
+			outcome = ", however it ends"
+		}
+		s.Line("  after      %s%s", term.OneLine(string(other)), outcome)
+	}
 	if ok && task.Workdir() != "" {
 		s.Line("  works in   %s", term.OneLine(task.Workdir()))
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/internal/client"
+	"mailboxd/internal/task"
 	"mailboxd/internal/term"
 )
 
@@ -18,7 +19,7 @@ import (
 // the words around it; "" omits it.
 var eventFields = []struct{ name, words string }{
 	{"who", "by %s"}, {"by", "by %s"}, {"of", "of %s"}, {"approver", "of %s"}, {"overseer", "%s"}, {"task", "as %s"}, {"round", "round %s"}, {"stage", "(%s)"},
-	{"child", "%s"}, {"parent", "for %s"}, {"reserved", "%s reserved"}, {"spent", "%s spent"}, {"accounts", "of %s"},
+	{"selected", "%s"}, {"child", "%s"}, {"parent", "for %s"}, {"reserved", "%s reserved"}, {"spent", "%s spent"}, {"accounts", "of %s"},
 	{"file", "from %s"}, {"offset", "at byte %s"},
 	{"held", "held for %s"}, {"reasons", "for %s"}, {"attempt", "attempt %s"}, {"pct", "%s %%"},
 	{"status", "%s"}, {"error", "(%s)"}, {"exit_code", "exit %s"}, {"took_ms", "after %s"}, {"until", "until %s"},
@@ -28,6 +29,9 @@ var eventFields = []struct{ name, words string }{
 	{"hash", ""}, {"run_id", ""}, {"digest", ""},
 }
 
+// EventWords describes an event in words.
+func EventWords(e client.Event) string { return describe(e) }
+
 // describe describes an event.
 func describe(e client.Event) string {
 	var particulars []string
@@ -35,6 +39,12 @@ func describe(e client.Event) string {
 		particulars = append(particulars, notified)
 	}
 	data := EventData(e.Data)
+	if e.Kind == task.KindMessageReceived {
+		delete(data, "message") // its number in the ledger
+	}
+	if e.Kind == task.KindRoutingDecided || e.Kind == task.KindRoutingFailed {
+		maps.DeleteFunc(data, func(name string, _ any) bool { return name != "selected" && name != "reason" }) // see route explain
+	}
 	for _, n := range eventFields {
 		value, ok := data[n.name]
 		delete(data, n.name)
@@ -58,6 +68,9 @@ func EventData(event jsontext.Value) map[string]any {
 	return data
 }
 
+// unitWords are the words for the names of amounts.
+var unitWords = strings.NewReplacer("usd_cents", "US cents", "_", " ")
+
 // formatValue formats a value of an event.
 func formatValue(name string, value any) string {
 	switch v := value.(type) {
@@ -75,7 +88,7 @@ func formatValue(name string, value any) string {
 	case map[string]any:
 		var words []string
 		for _, each := range slices.Sorted(maps.Keys(v)) {
-			words = append(words, formatValue(each, v[each])+" "+strings.ReplaceAll(term.OneLine(each), "_", " "))
+			words = append(words, formatValue(each, v[each])+" "+unitWords.Replace(term.OneLine(each)))
 		}
 		return strings.Join(words, " and ")
 	case string:

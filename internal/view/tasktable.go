@@ -39,6 +39,10 @@ func (s WaitContext) Table(tasks []client.Task) *term.Table {
 // maxText limits the columns of a description, and of what an agent wrote, in a list.
 const maxText = 200
 
+// Subject is the priority and the labels of a task, as [priority 5, area=auth], and its
+// description.
+func Subject(t client.Task) string { return subjectOf(t) }
+
 // nameOf is the id of a task, or its short id.
 func (s WaitContext) nameOf(t client.Task) envelope.ID {
 	if s.ShortIDs && t.ShortID != "" {
@@ -47,11 +51,19 @@ func (s WaitContext) nameOf(t client.Task) envelope.ID {
 	return t.ID
 }
 
-// subjectOf is the labels of a task, as [area=auth], and its description.
+// subjectOf is the priority and the labels of a task, as [priority 5, area=auth], and its
+// description. The priority of a finished task doesn't matter.
 func subjectOf(t client.Task) string {
 	words := term.OneLine(t.Description)
+	var marks []string
+	if t.Priority != 0 && t.State != task.Done {
+		marks = append(marks, fmt.Sprintf("priority %d", t.Priority))
+	}
 	if len(t.Labels) > 0 {
-		words = strings.TrimSpace("[" + labelWords(t.Labels) + "] " + words)
+		marks = append(marks, labelWords(t.Labels))
+	}
+	if len(marks) > 0 {
+		words = strings.TrimSpace("[" + strings.Join(marks, ", ") + "] " + words)
 	}
 	return term.Cut(words, maxText)
 }

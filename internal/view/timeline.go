@@ -95,6 +95,13 @@ func (l Timeline) moments() (all []moment) {
 	return all
 }
 
+// MessageWords describes what a message does, without its text; "" for a message of the daemon
+// that repeats an event.
+func (l Timeline) MessageWords(m client.Message) string {
+	m.Text = ""
+	return l.describeMessage(m)
+}
+
 // describeMessage describes a message; "" for a message of the daemon that repeats an
 // event.
 func (l Timeline) describeMessage(m client.Message) string {
@@ -166,10 +173,19 @@ func (l Timeline) describeAct(act envelope.Act, m client.Message, from, to strin
 		return fmt.Sprintf("%s tells %s that it has %s", from, to, name)
 	case envelope.Reports, envelope.Waits:
 		return fmt.Sprintf("%s reports to %s%s", from, to, about)
-	case envelope.Announces:
+	case envelope.Announces, envelope.Updates:
 		return fmt.Sprintf("%s says what it can do", from)
 	}
+	if verb := clutchVerbs[act]; verb != "" {
+		return fmt.Sprintf("%s %s%s", from, verb, about)
+	}
 	return fmt.Sprintf("%s says %s to %s%s", from, term.OneLine(m.Act), to, about)
+}
+
+// clutchVerbs describe the acts that only Clutch has.
+var clutchVerbs = map[envelope.Act]string{
+	envelope.Beats: "says that it is there", envelope.Calls: "calls a tool", envelope.Returns: "hands over the result of a tool",
+	envelope.Breaks: "says that a tool failed", envelope.Routes: "has chosen an agent", envelope.Strands: "has found no agent",
 }
 
 // describeDelegation describes a delegation by the tie of the new task.

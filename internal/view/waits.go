@@ -114,6 +114,8 @@ func (s WaitContext) hold(t client.Task, r task.Reason) string {
 			return "what other runs leave of its budget" // which has no time
 		}
 		return r.Needs() + s.until(t, " at ")
+	case task.Routing:
+		return r.Needs() + s.until(t, ", until ")
 	case task.ProviderLimit:
 		return "provider limit" + s.until(t, ", resumes ")
 	case task.Reply:
@@ -155,6 +157,9 @@ func clock(t, now time.Time) string {
 	return t.Format("2 Jan 2006 15:04")
 }
 
+// Next returns the command that lets a task go on, or what a person can do; "" for nothing.
+func (s WaitContext) Next(t client.Task) string { return s.next(t) }
+
 // next returns the command that lets a task go on, or "".
 func (s WaitContext) next(t client.Task) string {
 	asked, known := s.Asked[t.ID]
@@ -180,6 +185,8 @@ func (s WaitContext) next(t client.Task) string {
 		return Command("reply", name, "TEXT") + ", or see what it asked: " + Command("thread", name)
 	case slices.Contains(t.Held, task.Children):
 		return Command("thread", name)
+	case slices.Contains(t.Held, task.Routing):
+		return "nothing; it goes on by itself. Which agents can do it: " + Command("route explain", name)
 	case MayBePaused(t) && slices.Contains(s.Paused, ""):
 		return "mailboxd resume"
 	case MayBePaused(t) && slices.Contains(s.Paused, t.Agent):

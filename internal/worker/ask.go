@@ -35,6 +35,8 @@ type ExitError struct {
 	OutputClosed bool   // it closed its output, so the pool ended it
 	Stderr       []byte // the end of its stderr
 	Cut          bool   // stderr was longer
+	Unsandboxed  bool   // its sandbox couldn't be made, so it never ran; Stderr says why
+	OutOfMemory  bool   // the kernel killed a process because of the limit of its sandbox
 }
 
 func (e *ExitError) Error() string {
@@ -53,6 +55,10 @@ type Question struct {
 	Line     []byte        // without a newline
 	Timeout  time.Duration // from the time when a process gets it; 0: unlimited
 	Deadline time.Time     // on the wall clock, also after changes of it; zero: none
+
+	// Interim reports whether a line with the ID isn't the answer yet; nil: no line is. It
+	// must not keep the line.
+	Interim func(line []byte) bool
 }
 
 // An Answer is the outcome of a Question.
@@ -62,6 +68,7 @@ type Answer struct {
 	Started  time.Time     // when it got the question
 	Finished time.Time     // when it answered or ended
 	Wall     time.Duration // between them, on the monotonic clock
+	Sandbox  Sandbox       // of the process
 }
 
 // A call is a Question in the pool. Its events are that a process has it, and then the
@@ -128,7 +135,7 @@ func (p *Pool) ask(ctx context.Context, c *call) (Answer, error) {
 	if taken.by == nil {
 		return Answer{}, taken.err
 	}
-	a := Answer{PID: taken.by.pid, Started: time.Now()}
+	a := Answer{PID: taken.by.pid, Started: time.Now(), Sandbox: taken.by.sandbox}
 	timer.Reset(c.wait(a.Started, a.Started))
 	e := c.await(ctx, taken.by, a.Started, timer)
 	if e.err == errNotAsked {

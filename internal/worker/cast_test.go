@@ -26,6 +26,15 @@ var cast = map[string]func(args []string){
 	"pid": func([]string) {
 		eachLine(func(n int, line string) { fmt.Printf(`{"task_id":%q,"pid":%d}`+"\n", taskID(line), os.Getpid()) })
 	},
+	// stepwise says twice how far it is before it answers.
+	"stepwise": func([]string) {
+		eachLine(func(n int, line string) {
+			for step := 1; step <= 2; step++ {
+				fmt.Printf(`{"task_id":%q,"step":%d}`+"\n", taskID(line), step)
+			}
+			reply(line)
+		})
+	},
 	// third dies when it has read its third line.
 	"third": func([]string) {
 		eachLine(func(n int, line string) {

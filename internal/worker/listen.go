@@ -42,6 +42,9 @@ func (pr *process) listen() {
 // receive gives a line to the call with its task_id.
 func (pr *process) receive(dec *jsontext.Decoder, line []byte, tooLong bool) {
 	id := taskOf(dec, line)
+	if !tooLong && pr.isInterim(envelope.ID(id), line) {
+		return
+	}
 	pr.mu.Lock()
 	c, known := pr.asked[envelope.ID(id)]
 	if known {
@@ -62,6 +65,14 @@ func (pr *process) receive(dec *jsontext.Decoder, line []byte, tooLong bool) {
 		c.events <- event{line: bytes.Clone(line)}
 		<-pr.room
 	}
+}
+
+// isInterim gives a line to its call, and reports whether the call waits for another one.
+func (pr *process) isInterim(id envelope.ID, line []byte) bool {
+	pr.mu.Lock()
+	c := pr.asked[id]
+	pr.mu.Unlock()
+	return c != nil && c.Interim != nil && c.Interim(line)
 }
 
 // reject counts a line that answers nothing. It reports the first, but not its text, which

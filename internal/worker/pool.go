@@ -5,6 +5,7 @@ package worker
 
 import (
 	"math/rand/v2"
+	"os/exec"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,11 +19,26 @@ type Spec struct {
 	Dir  string   // absolute, existing; parent of each process's own directory, which is removed with it
 	Mark string   // variable with that directory, for finding its processes
 
+	// Enclose, unless nil, puts a command into a sandbox. Dir is the process's own directory.
+	Enclose func(cmd *exec.Cmd, dir string) (Sandbox, error)
+
 	Count    int           // number of processes; at least 1
 	InFlight int           // concurrent questions of one process; at least 1
 	Backoff  time.Duration // before the next process after one without an answer; doubles to half a minute
 	Grace    time.Duration // between the end of input, SIGTERM and SIGKILL
 }
+
+// A Sandbox is the sandbox of one process. The zero value is none.
+type Sandbox struct {
+	Weaker      bool
+	Release     func()                   // after the start; nil: there is no sandbox
+	Began       func(signaled bool) bool // after the end: whether the command ran inside
+	OutOfMemory func() bool              // after the end
+	Close       func()                   // after all
+}
+
+// active reports whether there is a sandbox.
+func (s Sandbox) active() bool { return s.Release != nil }
 
 // A Pool keeps the processes of one Spec, and starts them when there are questions. It may
 // be used concurrently; Close ends it.

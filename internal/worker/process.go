@@ -24,6 +24,7 @@ type process struct {
 	stdout  *os.File
 	stderr  *os.File
 	tail    tail
+	sandbox Sandbox
 	waiting sync.WaitGroup
 
 	room    chan struct{} // a token for each of its questions
@@ -66,11 +67,19 @@ func (p *Pool) spawn() (*process, error) {
 		asked: map[envelope.ID]*call{},
 	}
 	cmd, err := pr.command()
+	if err == nil && p.spec.Enclose != nil {
+		if pr.sandbox, err = p.spec.Enclose(cmd, pr.dir); err != nil {
+			err = errors.Join(err, closeAll(cmd.Stdin.(*os.File), cmd.Stdout.(*os.File), cmd.Stderr.(*os.File)))
+		}
+	}
 	if err == nil {
 		started := make(chan error, 1)
 		pr.waiting.Go(func() { pr.run(cmd, started) })
 		err = <-started
 		err = errors.Join(err, closeAll(cmd.Stdin.(*os.File), cmd.Stdout.(*os.File), cmd.Stderr.(*os.File)))
+		if pr.sandbox.active() {
+			pr.sandbox.Release()
+		}
 	}
 	if err != nil {
 		pr.waiting.Wait()
@@ -208,6 +217,9 @@ func (pr *process) waitExit(grace time.Duration) bool {
 func (pr *process) discard() {
 	if pr.stdin != nil {
 		_ = closeAll(pr.stdin, pr.stdout, pr.stderr) // nothing can be lost
+	}
+	if pr.sandbox.active() {
+		pr.sandbox.Close()
 	}
 	if err := os.RemoveAll(pr.dir); err != nil {
 		pr.pool.notice(err)

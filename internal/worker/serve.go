@@ -28,7 +28,7 @@ func (pr *process) serve(first *call) bool {
 	_ = pr.stdout.SetReadDeadline(time.Now().Add(linger))
 	_ = pr.stderr.SetReadDeadline(time.Now().Add(linger))
 	listening.Wait()
-	pr.discard()
+	defer pr.discard() // after conclude has read what the sandbox says
 	return pr.conclude(signalled)
 }
 
@@ -54,6 +54,10 @@ func (pr *process) conclude(signalled bool) bool {
 		how.Signal = fmt.Sprintf("%s (%d)", unix.SignalName(pr.status.Signal()), int(pr.status.Signal()))
 	} else {
 		how.Code = pr.status.ExitStatus()
+	}
+	if pr.sandbox.active() {
+		how.Unsandboxed = pr.answers == 0 && !pr.sandbox.Began(pr.status.Signaled())
+		how.OutOfMemory = pr.sandbox.OutOfMemory()
 	}
 	waiting := 0
 	for _, c := range pr.asked {

@@ -50,6 +50,26 @@ func TestALineIsAnsweredByALine(t *testing.T) {
 	}
 }
 
+func TestALineThatIsNoAnswerYetIsOnlyRead(t *testing.T) {
+	p, n := open(t, spec(t.TempDir(), "stepwise"))
+	for i := range 10 {
+		q, steps := question(fmt.Sprint("t", i)), 0
+		q.Interim = func(line []byte) bool {
+			interim := bytes.Contains(line, []byte(`"step"`))
+			if interim {
+				steps++
+			}
+			return interim
+		}
+		if got, err := p.Ask(t.Context(), q); err != nil || !bytes.Equal(got.Line, q.Line) || steps != 2 {
+			t.Fatalf("Ask(%s) = %q, %v after %d steps; want its own line after 2", q.ID, got.Line, err, steps)
+		}
+	}
+	if n.String() != "" {
+		t.Errorf("noticed %s; want nothing", n)
+	}
+}
+
 func TestNothingIsStartedBeforeAQuestion(t *testing.T) {
 	dir := t.TempDir()
 	p, _ := open(t, spec(dir, "echo"))

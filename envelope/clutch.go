@@ -1,0 +1,108 @@
+package envelope
+
+import (
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// A ClutchPart is what only Clutch says in a message, and of the task that it asks for.
+type ClutchPart struct {
+	Type   string // one of the 17 types: "task.request"
+	TaskID string // task_id as its sender wrote it; Message.Task is a digest if it is no safe name
+	RunID  string // the execution that the task is part of: a whole tree of tasks (CLUTCH-05)
+	Parent ID     // the task above, from parent_task_id; "" for none (CLUTCH-07)
+	Role   string // of the sender; it decides nothing (CLUTCH-09)
+
+	Recipients  []Recipient // without duplicates; none: the router chooses (CLUTCH-10)
+	Domain      string
+	PayloadType string
+	SchemaRef   string         // of this payload: in a request the input's, in a result the output's (CLUTCH-14)
+	Payload     jsontext.Value // any JSON, byte for byte
+
+	Requires []string // capability ids, all of which the agent must have
+	Prefers  []string
+
+	Trace          Trace
+	Auth           Signature
+	SecurityPolicy SecurityPolicy
+	Attachments    []ClutchAttachment
+
+	Card           *Card // of an agent.register or agent.update
+	IdempotencyKey string
+	Attempt        int // 1 or more; 0 for a message that was not read (CLUTCH-21)
+	MaxRuntime     time.Duration
+
+	Workflow string         // meta.workflow
+	Step     string         // meta.step
+	Intent   string         // meta.intent of a chat.message: status, question, oversight or reply
+	Meta     jsontext.Value // all of meta, an object; nil for none
+}
+
+// A Recipient is an agent, or one member of a group of agents.
+type Recipient struct {
+	Name  string
+	Group bool
+}
+
+// String returns the name, with the prefix that tells a group from an agent.
+func (r Recipient) String() string {
+	if r.Group {
+		return "group:" + r.Name
+	}
+	return r.Name
+}
+
+// A Trace names a step of a trace that spans several programs. Empty names were not given.
+type Trace struct{ TraceID, SpanID string }
+
+// A Signature is what a message says about its signature. Nothing verifies it yet.
+type Signature struct{ Scheme, KeyID, Value string }
+
+// A SecurityPolicy is what a message allows the agent. The zero value asks for nothing.
+type SecurityPolicy struct {
+	Sandbox       *bool    // nil: the message says nothing
+	ToolAllowlist []string // nil: not given; empty: no tools
+	Network       Network  // "" : not given
+}
+
+// A ClutchAttachment is a thing handed over with a message of Clutch (CLUTCH-19).
+type ClutchAttachment struct {
+	Kind     string         // artifact_ref, inline, url
+	Ref      string         // artifact_ref: "artifact:report_456"
+	URL      string         // url; it is never fetched
+	Content  jsontext.Value // inline: any JSON
+	MIMEType string         // "" for none
+}
+
+// Routed reports whether the router has to choose the agent: the message has no recipient,
+// the router itself, or one group.
+func (c *ClutchPart) Routed() bool {
+	if c == nil || len(c.Recipients) > 1 {
+		return false
+	}
+	return len(c.Recipients) == 0 || c.Recipients[0].Group || c.Recipients[0].Name == "router" || c.Recipients[0].Name == "orchestrator"
+}
+
+// Wants reports whether the sender of a request wants messages with a prefix, such as "routing", that
+// it doesn't get otherwise: meta.wants lists them.
+func (c *ClutchPart) Wants(prefix string) bool {
+	if c == nil || c.Meta == nil {
+		return false
+	}
+	var meta struct {
+		Wants []string `json:"wants"`
+	}
+	return json.Unmarshal(c.Meta, &meta) == nil && slices.Contains(meta.Wants, prefix)
+}
+
+// NeedsFit reports whether the message needs more of the agent that it names than policy checks.
+func (c *ClutchPart) NeedsFit() bool {
+	if c == nil {
+		return false
+	}
+	p := c.SecurityPolicy
+	return len(c.Requires) > 0 || p.Sandbox != nil && *p.Sandbox || p.Network != ""
+}

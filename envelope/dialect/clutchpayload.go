@@ -1,0 +1,263 @@
+package dialect
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"mailboxd/envelope"
+)
+
+// formed are the acts whose payload has a form, which we give also to what others say.
+var formed = []envelope.Act{
+	envelope.Completes, envelope.Fails, envelope.Breaks, envelope.Reports, envelope.Waits, envelope.Announces, envelope.Updates,
+}
+
+// clutchPayload is the payload of a message: its own words when it was said in Clutch, else
+// words made of what it means.
+func clutchPayload(m envelope.Message, word string) jsontext.Value {
+	own := m.Clutch != nil && m.Clutch.Payload != nil && word == m.Clutch.Type
+	if own && !slices.Contains(formed, m.Act) {
+		return m.Clutch.Payload
+	}
+	p := map[string]jsontext.Value{}
+	say := func(name, text string) {
+		if text != "" {
+			p[name] = quoted(text)
+		}
+	}
+	switch m.Act {
+	case envelope.Requests, envelope.Delegates:
+		return clutchAsking(m)
+	case envelope.Completes:
+		return clutchAnswer(m)
+	case envelope.Accepts:
+		say("status", "accepted")
+	case envelope.Reports, envelope.Waits:
+		return clutchProgress(m)
+	case envelope.Fails, envelope.Breaks:
+		return clutchError(m)
+	case envelope.Stops:
+		say("status", string(envelope.Stopped))
+		say("message", m.Text)
+	case envelope.Cancels:
+		say("reason", m.Text)
+	case envelope.Announces, envelope.Updates:
+		return cardOf(m)
+	default:
+		p = ownMembers(m)
+		say("text", m.Text)
+	}
+	return object(p)
+}
+
+// ownMembers are the members of what a message says for machines.
+func ownMembers(m envelope.Message) map[string]jsontext.Value {
+	p := maps.Clone(membersOf(m.Data))
+	if p == nil {
+		p = map[string]jsontext.Value{}
+	}
+	if len(m.Attachments) > 0 && p["attachments"] == nil {
+		p["attachments"] = attachmentsValue(m.Attachments)
+	}
+	return p
+}
+
+// worded are the names in the payload of a request that mean something to us, so that no
+// payload's own members may have them.
+var worded = []string{"title", "description", "input", "constraints"}
+
+// clutchAsking says what a request of another dialect means: its payload, flat, its words,
+// and the limits that Clutch has.
+func clutchAsking(m envelope.Message) jsontext.Value {
+	t := m.Request
+	p := membersOf(t.Payload)
+	own := func(name string) bool { return p[name] != nil }
+	switch {
+	case t.Payload == nil:
+		p = map[string]jsontext.Value{}
+	case p == nil || slices.ContainsFunc(worded, own):
+		p = map[string]jsontext.Value{"input": t.Payload}
+	}
+	text := cmp.Or(t.Description, m.Text)
+	title, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	p["title"] = quoted(cmp.Or(strings.TrimSpace(title), m.Type, t.Type, "task"))
+	p["description"] = quoted(text)
+	var constraints writer
+	constraints.add("max_tokens", numberValue(t.Budget.Tokens))
+	if t.Budget.USDCents != nil {
+		constraints.add("max_cost", jsontext.Value(dollars(*t.Budget.USDCents)))
+	}
+	if constraints.text != nil {
+		p["constraints"] = constraints.end()
+	}
+	return object(p)
+}
+
+// dollars writes cents as a number of dollars, exactly.
+func dollars(cents int64) string {
+	whole, rest := cents/100, cents%100
+	switch {
+	case rest == 0:
+		return strconv.FormatInt(whole, 10)
+	case rest < 10:
+		return strconv.FormatInt(whole, 10) + ".0" + strconv.FormatInt(rest, 10)
+	}
+	return strconv.FormatInt(whole, 10) + "." + strconv.FormatInt(rest, 10)
+}
+
+// clutchAnswer says an answer in both forms: its fields at the top, and wrapped (CLUTCH-35).
+func clutchAnswer(m envelope.Message) jsontext.Value {
+	a := m.Answer
+	output := membersOf(a.Output.Extra)
+	if output == nil {
+		output = map[string]jsontext.Value{}
+	}
+	if actions := membersOf(outputOf(a))["actions"]; len(a.Output.Actions) > 0 {
+		output["actions"] = actions
+	}
+	if len(m.Attachments) > 0 && output["attachments"] == nil && m.Dialect != envelope.Clutch {
+		output["attachments"] = attachmentsValue(m.Attachments)
+	}
+	p := maps.Clone(output)
+	p["output"] = object(output)
+	p["success"] = boolean(true)
+	p["summary"] = quoted(cmp.Or(a.Output.Summary, m.Text))
+	if a.Status == envelope.Partial {
+		p["status"] = quoted(string(a.Status))
+	}
+	if a.Confidence != nil {
+		p["confidence"] = membersOf(a.EncodeLine())["confidence"]
+	}
+	return object(p)
+}
+
+// clutchProgress says how far a task is, or why it waits.
+func clutchProgress(m envelope.Message) jsontext.Value {
+	said, p := membersOf(m.Data), map[string]jsontext.Value{}
+	if m.Clutch != nil {
+		p = ownPayload(m)
+	}
+	if reasons := said["blocked"]; reasons.Kind() == '[' && m.Act == envelope.Waits {
+		p["reasons"] = reasons
+	}
+	delete(p, "progress")
+	if pct := progressOf(m); pct != nil {
+		p["progress"] = pct
+	}
+	if status, _ := textOf(p["status"]); status == "" || (status == "waiting") != (m.Act == envelope.Waits) {
+		p["status"] = quoted(map[bool]string{true: "waiting", false: "running"}[m.Act == envelope.Waits])
+	}
+	if p["message"].Kind() != '"' {
+		p["message"] = quoted(m.Text)
+	}
+	return unlessOwn(m, p)
+}
+
+// unlessOwn writes a payload, byte for byte as its sender did where it says the same.
+func unlessOwn(m envelope.Message, p map[string]jsontext.Value) jsontext.Value {
+	same := func(a, b jsontext.Value) bool { return string(a) == string(b) }
+	if m.Clutch != nil && maps.EqualFunc(p, membersOf(m.Clutch.Payload), same) {
+		return m.Clutch.Payload
+	}
+	return object(p)
+}
+
+// progressOf is how far a task is, from 0 to 100; nil when nobody says it. CLowl calls it pct.
+func progressOf(m envelope.Message) jsontext.Value {
+	said := membersOf(m.Data)
+	for _, value := range []jsontext.Value{said["progress"], said["pct"]} {
+		if n, err := strconv.ParseFloat(string(value), 64); value.Kind() == '0' && err == nil && n >= 0 && n <= 100 {
+			return value
+		}
+	}
+	return nil
+}
+
+// ownPayload are the members of the payload of a message that was said in Clutch, to be changed.
+func ownPayload(m envelope.Message) map[string]jsontext.Value {
+	p := membersOf(m.Clutch.Payload)
+	if p == nil {
+		p = map[string]jsontext.Value{}
+	}
+	return p
+}
+
+// clutchWrong is the failure that a message speaks of.
+func clutchWrong(m envelope.Message) envelope.Failure {
+	f := m.Failure
+	f.Kind = cmp.Or(f.Kind, m.Answer.Error.Kind, envelope.AgentError)
+	f.Message = cmp.Or(f.Message, m.Answer.Error.Message, m.Text, m.Answer.Output.Summary)
+	return f
+}
+
+// clutchError says an error: its code, and the exact kind in details, for there are more
+// kinds than codes (CLUTCH-83).
+func clutchError(m envelope.Message) jsontext.Value {
+	f := clutchWrong(m)
+	code, retryable := ClutchCode(f.Kind)
+	if kind, ok := kindOfClutch(f.Code); ok && byKind[kind].clutch == code {
+		code = f.Code
+	}
+	retryable = retryable && !m.Answer.Error.Final || m.Answer.Error.Again
+	p := map[string]jsontext.Value{}
+	if m.Clutch != nil {
+		p = ownPayload(m)
+	}
+	p["code"], p["message"], p["details"] = quoted(code), quoted(f.Message), errorDetails(m, f, code, p["details"])
+	if said := p["retryable"].Kind(); said != 't' && said != 'f' {
+		p["retryable"] = boolean(retryable)
+	}
+	if f.Kind == envelope.Cancelled {
+		p["status"] = quoted(string(envelope.Stopped))
+	}
+	return unlessOwn(m, p)
+}
+
+// errorDetails are the details of an error: its sender's own, with the exact kind, and the
+// code that it has in another dialect.
+func errorDetails(m envelope.Message, f envelope.Failure, code string, own jsontext.Value) jsontext.Value {
+	details := membersOf(own)
+	if details == nil {
+		details = map[string]jsontext.Value{}
+	}
+	before := maps.Clone(details)
+	if m.Clutch == nil || details["kind"] != nil || len(details) == 0 {
+		details["kind"] = quoted(string(f.Kind))
+	}
+	if f.Code != "" && f.Code != code {
+		details["code"] = quoted(f.Code)
+	}
+	same := func(a, b jsontext.Value) bool { return string(a) == string(b) }
+	if own != nil && maps.EqualFunc(before, details, same) {
+		return own
+	}
+	return object(details)
+}
+
+// cardOf is what an agent announces, as an AgentCard: its own, with what every card has.
+func cardOf(m envelope.Message) jsontext.Value {
+	if m.Clutch != nil && m.Clutch.Card != nil {
+		p := ownPayload(m)
+		if p["endpoints"].Kind() != '{' {
+			p["endpoints"] = jsontext.Value("{}")
+		}
+		return unlessOwn(m, p)
+	}
+	capabilities := make([]jsontext.Value, len(m.Supports))
+	for i, name := range m.Supports {
+		if !strings.HasPrefix(name, "tool:") {
+			name = "skill:" + name
+		}
+		capabilities[i] = object(map[string]jsontext.Value{"id": quoted(name)})
+	}
+	name := cmp.Or(m.From, envelope.Ourselves)
+	return object(map[string]jsontext.Value{
+		"v": quoted(clutchVersion), "agent_id": quoted(agentPrefix + name), "display": object(map[string]jsontext.Value{"name": quoted(name)}),
+		"endpoints": jsontext.Value("{}"), "capabilities": array(capabilities),
+	})
+}

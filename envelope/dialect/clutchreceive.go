@@ -1,0 +1,150 @@
+package dialect
+
+import (
+	"bytes"
+	"cmp"
+	"maps"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"mailboxd/envelope"
+)
+
+// Receive also reads a message in which what a runtime has to supply is missing: v, id, ts,
+// run, thread, task, parent, from, to and attempt are those of the task. A message that is not
+// complete is completed; its Raw is then what it became.
+func (clutchCodec) Receive(raw []byte, about envelope.Task) (envelope.Message, envelope.Findings) {
+	raw = bytes.Trim(raw, space)
+	if _, findings := envelope.ContentHash(raw); findings.Refused() {
+		return envelope.Message{Raw: raw, Dialect: envelope.Clutch}, blameAgent(findings)
+	}
+	raw = line(raw) // it may be laid out over several
+	var findings envelope.Findings
+	s := clutchSpeech{members: newFields(raw, "", &findings).members, about: about, asker: clutchAsker(about)}
+	before := maps.Clone(s.members)
+	s.complete()
+	same := func(a, b jsontext.Value) bool { return string(a) == string(b) }
+	if !maps.EqualFunc(before, s.members, same) {
+		raw = line(object(s.members))
+	}
+	m, findings := strictly(clutchCodec{}, raw)
+	if m.From != about.Agent && about.Agent != "" && m.From != "" {
+		findings = append(findings, envelope.Finding{Kind: envelope.IdentityMismatch, Field: "from.agent_id", Message: "the agent speaks as another one"})
+	}
+	s.setSubject(&m)
+	return m, blameAgent(findings)
+}
+
+// clutchAsker is the message that asked for a task: the one that it was made of, or what that
+// would be in Clutch.
+func clutchAsker(about envelope.Task) envelope.Message {
+	if envelope.MarkedAs(about.Raw) == envelope.Clutch {
+		if m, _ := (clutchCodec{}).Decode(about.Raw, envelope.Strict); m.Task == about.ID {
+			return m
+		}
+	}
+	id := string(about.ID)
+	return envelope.Message{
+		ID: id, Thread: cmp.Or(about.Named(envelope.ThreadID), id), Task: about.ID, From: about.Requester,
+		Clutch: &envelope.ClutchPart{TaskID: id, RunID: cmp.Or(about.Named("mbx.run_id"), about.Named("mbx.tid"), id)},
+	}
+}
+
+// A clutchSpeech is what an agent said about its task, being completed.
+type clutchSpeech struct {
+	members map[string]jsontext.Value
+	about   envelope.Task
+	asker   envelope.Message
+}
+
+func (s clutchSpeech) word() string {
+	word, _ := textOf(s.members["type"])
+	return word
+}
+
+// complete adds what a runtime has to supply.
+func (s clutchSpeech) complete() {
+	task := s.asker.Clutch.TaskID
+	s.supply("v", clutchVersion)
+	s.supply("id", NewMessageID(envelope.Clutch))
+	s.supply("run_id", s.asker.Clutch.RunID)
+	s.supply("thread_id", s.asker.Thread)
+	if stamp, _ := textOf(s.members["ts"]); stamp == "" {
+		s.members["ts"] = quoted(time.Now().UTC().Format("2006-01-02T15:04:05.000Z"))
+	}
+	if s.members["payload"] == nil {
+		s.members["payload"] = jsontext.Value("{}")
+	}
+	if s.members["from"].Kind() != '{' && s.about.Agent != "" {
+		s.members["from"] = senderValue(s.about.Agent, "")
+	}
+	if s.word() == "task.request" {
+		s.delegate(task)
+	} else {
+		s.supply("task_id", task)
+	}
+	if s.about.Requester != "" && (s.reports() || s.word() != "task.request" && !someItems(s.members["to"])) {
+		s.members["to"] = array([]jsontext.Value{senderValue(s.about.Requester, "")})
+	}
+	if attempt := s.asker.Clutch.Attempt; attempt > 1 && s.members["attempt"] == nil {
+		s.members["attempt"] = strconv.AppendInt(nil, int64(attempt), 10)
+	}
+}
+
+// reports reports whether the agent speaks of its task as a whole, which it does to the
+// requester, whomever it names.
+func (s clutchSpeech) reports() bool {
+	task, _ := textOf(s.members["task_id"])
+	return task == s.asker.Clutch.TaskID && strings.HasPrefix(s.word(), "task.") && s.word() != "task.request" && s.word() != "task.cancel"
+}
+
+// someItems reports whether a value is a list that is not empty.
+func someItems(list jsontext.Value) bool {
+	var items []jsontext.Value
+	return list.Kind() == '[' && unmarshal(list, &items) && len(items) > 0
+}
+
+// delegate completes a request of an agent: the same hand-over has the same task whenever it
+// is said, and its own task is the one above (CLUTCH-23).
+func (s clutchSpeech) delegate(above string) {
+	s.supply("parent_task_id", above)
+	if id, _ := textOf(s.members["task_id"]); id == "" || id == above {
+		delete(s.members, "task_id")
+		content := maps.Clone(s.members)
+		for _, name := range []string{"id", "ts"} {
+			delete(content, name)
+		}
+		sum, _ := envelope.ContentHash(object(content))
+		s.members["task_id"] = quoted(above + "." + sum[:8])
+	}
+	if s.members["to"].Kind() != '[' {
+		s.members["to"] = jsontext.Value("[]")
+	}
+}
+
+// supply adds a name that is missing or empty.
+func (s clutchSpeech) supply(member, name string) {
+	if said, ok := textOf(s.members[member]); name != "" && (s.members[member] == nil || s.members[member].Kind() == 'n' || ok && said == "") {
+		s.members[member] = quoted(name)
+	}
+}
+
+// setSubject sets what the message is to the requester of the task.
+func (s clutchSpeech) setSubject(m *envelope.Message) {
+	switch {
+	case asks(m.Act):
+		m.WantsReply = m.Act == envelope.Requests
+	case m.Act == envelope.Asks || m.Act == envelope.Inquires:
+		m.WantsReply = true
+	}
+}
+
+// speaksClutch reports whether an object that is not valid was meant to be a message.
+func speaksClutch(object map[string]jsontext.Value) bool {
+	word, _ := textOf(object["type"])
+	version, _ := textOf(object["v"])
+	return strings.HasPrefix(version, "clutch/") || clutchActs[word] != ""
+}

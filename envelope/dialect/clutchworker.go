@@ -1,0 +1,113 @@
+package dialect
+
+import (
+	"cmp"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"mailboxd/envelope"
+)
+
+// Dispatch is the standard input of a program of the profile clutch-worker: a task as a
+// task.request, and a context, as one object.
+func Dispatch(t envelope.Task, context map[string]jsontext.Value) []byte {
+	asker := clutchAsker(t)
+	all := map[string]jsontext.Value{
+		"taskId": quoted(asker.Clutch.TaskID), "runId": quoted(asker.Clutch.RunID), "threadId": quoted(asker.Thread),
+	}
+	for name, value := range context {
+		all[name] = value
+	}
+	return line(object(map[string]jsontext.Value{"dispatch": Retell(t, envelope.Clutch), "context": object(all)}))
+}
+
+// DecodeWorkerReply reads what such a program printed: {taskId, success, output, error, usage}.
+// Refusals are of the kind OutputInvalid, or IdentityMismatch for another task.
+func DecodeWorkerReply(raw []byte, about envelope.Task) (envelope.Result, envelope.Findings) {
+	if _, findings := envelope.ContentHash(raw); findings.Refused() {
+		return envelope.Result{}, blameAgent(findings)
+	}
+	var findings envelope.Findings
+	f := newFields(raw, "", &findings)
+	task := f.name("taskId", f.member("taskId"))
+	success := f.flag("success")
+	if !f.has("success") {
+		f.refuse("success", "required")
+	}
+	if task != "" && TaskID(task) != about.ID {
+		f.note(envelope.IdentityMismatch, "taskId", "is another task")
+	}
+	if findings.Refused() {
+		return envelope.Result{}, blameAgent(findings)
+	}
+	word, payload := "task.result", workerOutput(f)
+	if !success {
+		word, payload = "task.error", workerError(f)
+	}
+	said := object(map[string]jsontext.Value{"type": quoted(word), "payload": payload})
+	m, more := clutchCodec{}.Receive(said, about)
+	m.Answer.Cost = cmp.Or(m.Answer.Cost, Usage(f.member("usage")))
+	return m.Answer, append(findings, more...)
+}
+
+// workerOutput is the payload of the task.result that a program means.
+func workerOutput(f fields) jsontext.Value {
+	output := f.member("output")
+	p := map[string]jsontext.Value{"success": boolean(true)}
+	switch {
+	case output.Kind() == '"':
+		p["summary"] = output
+	case output != nil:
+		p["output"] = output
+	}
+	return object(p)
+}
+
+// workerError is the payload of the task.error that a program means.
+func workerError(f fields) jsontext.Value {
+	failure := f.member("error")
+	if failure.Kind() == '{' {
+		return failure
+	}
+	text, _ := textOf(failure)
+	code, _ := ClutchCode(envelope.AgentError)
+	details := object(map[string]jsontext.Value{"kind": quoted(string(envelope.AgentError))})
+	return object(map[string]jsontext.Value{"code": quoted(code), "message": quoted(cmp.Or(text, "it did not say why")), "details": details})
+}
+
+// Usage reads what an agent says that it used: tokens, and dollars, which become cents rounded
+// up. It is nil when it says neither.
+func Usage(usage jsontext.Value) *envelope.Cost {
+	said := membersOf(usage)
+	tokens, counted := int64(0), false
+	for _, name := range []string{"total_tokens", "tokens"} {
+		if n, ok := wholeOf(said[name]); ok {
+			tokens, counted = n, true
+		}
+	}
+	if !counted {
+		for _, name := range []string{"input_tokens", "output_tokens"} {
+			if n, ok := wholeOf(said[name]); ok {
+				tokens, counted = tokens+n, true
+			}
+		}
+	}
+	cents, exact, priced := centsOf(or(said["cost_usd"], said["cost"]))
+	if priced && !exact {
+		cents++
+	}
+	switch {
+	case !counted && !priced:
+		return nil
+	case !priced:
+		cents = 0
+	}
+	return &envelope.Cost{Tokens: tokens, USDCents: cents, Unpriced: !priced}
+}
+
+// wholeOf returns a whole number, 0 or more.
+func wholeOf(value jsontext.Value) (int64, bool) {
+	n, err := strconv.ParseUint(string(value), 10, 63)
+	return int64(n), err == nil && value.Kind() == '0'
+}

@@ -1,0 +1,44 @@
+package host
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestAnOldOrUnknownVersionOfBubblewrapIsRefused(t *testing.T) {
+	for line, want := range map[string]string{
+		"bubblewrap 0.8.0":         "",
+		"bubblewrap 0.11.0":        "",
+		"bubblewrap 1.0.0-2ubuntu": "",
+		"bubblewrap 0.7.9":         "version 0.7.9 is too old",
+		"bubblewrap 0.4.1":         "version 0.4.1 is too old",
+		"":                         "cannot be read",
+		"bubblewrap":               "cannot be read",
+		"bubblewrap 0.8":           "cannot be read",
+		"bubblewrap 0.-8.0":        "cannot be read",
+		"bubblewrap x.y.z":         "cannot be read",
+		"other 9.9.9":              "cannot be read",
+	} {
+		err := checkVersion(line)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("checkVersion(%q) = %v; want %q", line, err, want)
+		}
+	}
+}
+
+func TestAnOldBubblewrapIsNotTried(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "bwrap")
+	script := "#!/bin/sh\n[ \"$1\" = --version ] || touch " + dir + "/tried\necho bubblewrap 0.6.2\n"
+	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tryBubblewrap(path); err == nil || !strings.Contains(err.Error(), "0.6.2 is too old") {
+		t.Errorf("tryBubblewrap = %v; want that it is too old", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "tried")); err == nil {
+		t.Error("it was asked for more than its version")
+	}
+}

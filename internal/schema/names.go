@@ -1,0 +1,34 @@
+package schema
+
+import (
+	"regexp"
+	"strings"
+)
+
+// clutch is where the schemas of payload types are.
+const clutch = scheme + "clutch/"
+
+// payloadTypes are the names of payloads in Clutch, as research.summary.v1.
+var payloadTypes = regexp.MustCompile(`^([a-z0-9_-]+(?:\.[a-z0-9_-]+)+)\.v([1-9][0-9]*)$`)
+
+// payloadRefs are the refs of their schemas, as schema://clutch/research/summary@1.
+var payloadRefs = regexp.MustCompile(`^schema://clutch/([a-z0-9_-]+(?:/[a-z0-9_-]+)+)@([1-9][0-9]*)$`)
+
+// RefOf returns the ref of the schema of a payload type: schema://clutch/research/summary@1 of
+// research.summary.v1; "" of a name that has another form.
+func RefOf(payloadType string) string {
+	parts := payloadTypes.FindStringSubmatch(payloadType)
+	if parts == nil {
+		return ""
+	}
+	return clutch + strings.ReplaceAll(parts[1], ".", "/") + "@" + parts[2]
+}
+
+// PayloadTypeOf returns the payload type that a schema describes; "" for another schema.
+func PayloadTypeOf(ref string) string {
+	parts := payloadRefs.FindStringSubmatch(ref)
+	if parts == nil {
+		return ""
+	}
+	return strings.ReplaceAll(parts[1], "/", ".") + ".v" + parts[2]
+}

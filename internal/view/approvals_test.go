@@ -1,0 +1,25 @@
+package view_test
+
+import (
+	"strings"
+	"testing"
+
+	"mailboxd/internal/client"
+	"mailboxd/internal/view"
+)
+
+func TestNoPartOfAPlanLooksLikeAnotherOne(t *testing.T) {
+	forged := "x\n    budget   nothing\n\tor"
+	asked := client.Approval{
+		Approver: forged, Digest: forged,
+		Plan: &client.Plan{Command: []string{"sh", "-c", forged}, Executable: forged, Cwd: forged, Tools: []string{forged}},
+	}
+	lines := strings.Split(view.Question(asked), "\n")
+	if want := 7; len(lines) != want { // approval, command, file, in, tools, budget, digest
+		t.Errorf("%d lines are shown; want %d:\n%s", len(lines), want, strings.Join(lines, "\n"))
+	}
+	asked.Plan.Inbox = forged
+	if lines := strings.Split(view.Question(asked), "\n"); len(lines) != 5 {
+		t.Errorf("%d lines are shown; want 5:\n%s", len(lines), strings.Join(lines, "\n"))
+	}
+}

@@ -1,0 +1,283 @@
+// Package access lets one person's browser use the page of mailboxd web, and nobody else: it
+// opens a loopback port, prints a link that works once, and refuses every request whose host,
+// process, origin or form is not as it has to be. Each refusal is reported.
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Options configure a Guard.
+type Options struct {
+	Name string // of the mailbox, for the host name
+
+	// Judge judges a process that connected, and records why a request is refused. It returns
+	// why the request is refused; "" lets it in. With an error nobody is let in, and Down says so.
+	Judge func(ctx context.Context, pid int, request, refused string) (why string, err error)
+	Down  func(w http.ResponseWriter, r *http.Request, err error)
+
+	Public []string // paths that need no session, as they tell nothing
+
+	// Refuse shows why a request is refused.
+	Refuse func(w http.ResponseWriter, r *http.Request, why string)
+	Login  http.HandlerFunc // asks for the link, without a session
+}
+
+// A Guard is the way to the page. Open makes it.
+type Guard struct {
+	opts     Options
+	listener *net.TCPListener
+	host     string
+	links    links
+	sessions sessions
+	origins  *http.CrossOriginProtection
+	reports  reports
+}
+
+// Open opens a port of the loopback interface, which the system chooses.
+func Open(ctx context.Context, opts Options) (*Guard, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("open a port for the page: %w", err)
+	}
+	g := &Guard{opts: opts, listener: l.(*net.TCPListener), origins: http.NewCrossOriginProtection()}
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	g.host = HostOf(opts.Name) + ":" + port
+	return g, nil
+}
+
+// HostOf returns the host name of the page of a mailbox. It is not plain localhost: cookies
+// ignore ports, so a cookie for localhost goes to every development server of the machine.
+func HostOf(name string) string {
+	label := strings.Trim(strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r - 'A' + 'a'
+		}
+		return '-'
+	}, name), "-")
+	const most = 63 - len("mbx-") // of a label, RFC 1035
+	return "mbx-" + strings.TrimLeft(label[max(0, len(label)-most):], "-") + ".localhost"
+}
+
+// Link returns a link that opens the page once. The secret is in the fragment, which no browser
+// sends to a server.
+func (g *Guard) Link() string { return "http://" + g.host + "/#" + g.links.add(time.Now()) }
+
+// Host returns the host and port of the page.
+func (g *Guard) Host() string { return g.host }
+
+// Listener returns the listener of the port.
+func (g *Guard) Listener() net.Listener { return g.listener }
+
+// policy is what a page may load and do. There is no script, style or image of anyone else.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
+	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'; require-trusted-types-for 'script'"
+
+// Wrap returns a handler that lets only requests of the person's browser through to another one.
+func (g *Guard) Wrap(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		setHeaders(w.Header())
+		why, err := g.examine(r)
+		if err != nil {
+			w.Header().Set("Refresh", "2") // until a daemon can say who connected
+			g.opts.Down(w, r, err)
+			return
+		}
+		if why != "" {
+			g.opts.Refuse(w, r, why)
+			return
+		}
+		session, known := g.sessions.find(r, time.Now())
+		switch {
+		case r.Method == http.MethodPost && r.URL.Path == "/session":
+			g.begin(w, r)
+		case slices.Contains(g.opts.Public, r.URL.Path) && r.Method != http.MethodPost:
+			next.ServeHTTP(w, r)
+		case !known && r.Method == http.MethodPost:
+			g.opts.Refuse(w, r, g.report(r, "it has no session"))
+		case !known:
+			g.opts.Login(w, r)
+		case r.Method == http.MethodPost && !session.owns(r.PostFormValue("token")):
+			g.opts.Refuse(w, r, g.report(r, "its form is not one of the session"))
+		default:
+			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), sessionKey{}, session)))
+		}
+	})
+}
+
+type sessionKey struct{}
+
+// SessionOf returns the session of a request that Wrap let through.
+func SessionOf(r *http.Request) Session {
+	s, _ := r.Context().Value(sessionKey{}).(Session)
+	return s
+}
+
+func setHeaders(h http.Header) {
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "same-origin")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+}
+
+// examine returns why a request is refused, whatever cookie it has; "" if it may go on.
+func (g *Guard) examine(r *http.Request) (why string, err error) {
+	if r.Host != g.host {
+		return g.report(r, fmt.Sprintf("its host is %q", r.Host)), nil
+	}
+	if why, err := callerIn(r.Context()).judge(r, g.opts.Judge); err != nil || why != "" {
+		return why, err
+	}
+	switch r.Method {
+	case http.MethodGet, http.MethodHead:
+		return "", nil
+	case http.MethodPost:
+	default:
+		return g.report(r, "its method is "+r.Method), nil
+	}
+	if site := r.Header.Get("Sec-Fetch-Site"); site != "same-origin" {
+		return g.report(r, fmt.Sprintf("it comes from another page (Sec-Fetch-Site: %q)", site)), nil
+	}
+	if err := g.origins.Check(r); err != nil {
+		return g.report(r, "it comes from another page: "+err.Error()), nil
+	}
+	r.Body = http.MaxBytesReader(nil, r.Body, 64<<10)
+	return "", nil
+}
+
+// begin exchanges the secret of a link for a cookie.
+func (g *Guard) begin(w http.ResponseWriter, r *http.Request) {
+	secret := strings.TrimSpace(r.PostFormValue("secret"))
+	if _, fragment, isLink := strings.Cut(secret, "#"); isLink { // the person pasted the whole link
+		secret = fragment
+	}
+	if err := g.links.take(secret, time.Now()); err != nil {
+		g.opts.Refuse(w, r, g.report(r, err.Error()))
+		return
+	}
+	http.SetCookie(w, g.sessions.begin(time.Now()))
+	http.Redirect(w, r, "/", http.StatusSeeOther)
+}
+
+// report records a refusal and returns its reason. Not every one of a flood is recorded.
+func (g *Guard) report(r *http.Request, why string) string {
+	if !g.reports.allow(time.Now()) {
+		return why
+	}
+	pid := 0
+	if owners, err := callerIn(r.Context()).owners(); err == nil {
+		pid = owners[0]
+	}
+	if _, err := g.opts.Judge(context.WithoutCancel(r.Context()), pid, requestOf(r), why); err != nil {
+		why += " (and the refusal could not be recorded: " + err.Error() + ")"
+	}
+	return why
+}
+
+// requestOf names a request, without its query.
+func requestOf(r *http.Request) string { return r.Method + " " + r.URL.Path }
+
+// A caller is a connection. Its process is judged once, and again for each change that it asks for.
+type caller struct {
+	remote, local netip.AddrPort
+
+	mu   sync.Mutex // guards seen and why
+	seen bool
+	why  string
+}
+
+type callerKey struct{}
+
+// ConnContext gives the requests of a connection its addresses.
+func ConnContext(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, callerKey{}, &caller{remote: addressOf(conn.RemoteAddr()), local: addressOf(conn.LocalAddr())})
+}
+
+func addressOf(a net.Addr) netip.AddrPort {
+	tcp, ok := a.(*net.TCPAddr)
+	if !ok {
+		return netip.AddrPort{}
+	}
+	p := tcp.AddrPort()
+	return netip.AddrPortFrom(p.Addr().Unmap(), p.Port())
+}
+
+func callerIn(ctx context.Context) *caller {
+	c, ok := ctx.Value(callerKey{}).(*caller)
+	if !ok {
+		return &caller{}
+	}
+	return c
+}
+
+func (c *caller) owners() ([]int, error) { return ownersOf(c.remote, c.local) }
+
+// judge returns why the process of a connection may not use the page.
+func (c *caller) judge(r *http.Request, judge func(context.Context, int, string, string) (string, error)) (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.seen || r.Method == http.MethodPost {
+		why, err := c.judgeAll(r, judge)
+		if err != nil {
+			return "", fmt.Errorf("find out who connected: %w", err)
+		}
+		c.seen, c.why = true, why
+	}
+	return c.why, nil
+}
+
+// judgeAll judges every process that has the connection open. They have to have it open still
+// when they were judged, so that no number of a process stands for another one.
+func (c *caller) judgeAll(r *http.Request, judge func(context.Context, int, string, string) (string, error)) (string, error) {
+	before, err := c.owners()
+	if err != nil {
+		return judge(r.Context(), 0, requestOf(r), err.Error())
+	}
+	for _, pid := range before {
+		if why, err := judge(r.Context(), pid, requestOf(r), ""); err != nil || why != "" {
+			return why, err
+		}
+	}
+	after, err := c.owners()
+	if err == nil && !slices.Equal(before, after) {
+		err = errors.New("the owner of the connection changed")
+	}
+	if err != nil {
+		return judge(r.Context(), 0, requestOf(r), err.Error())
+	}
+	return "", nil
+}
+
+// reports limits how many refusals are recorded, so that a flood of requests is no flood of events.
+type reports struct {
+	mu    sync.Mutex // guards begun and count
+	begun time.Time
+	count int
+}
+
+// mostReports is how many refusals are recorded in a minute.
+const mostReports = 20
+
+func (p *reports) allow(now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if now.Sub(p.begun) > time.Minute {
+		p.begun, p.count = now, 0
+	}
+	p.count++
+	return p.count <= mostReports
+}

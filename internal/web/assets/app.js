@@ -1,0 +1,261 @@
+// The page is whole without this file. It keeps the page fresh, streams output, and adds keys.
+const $ = (query, of = document) => of.querySelector(query);
+const all = (query, of = document) => [...of.querySelectorAll(query)];
+
+// Opening: the secret is in the fragment, which no browser sends by itself.
+const login = $("#login");
+if (login && location.hash.length > 20) {
+  login.elements.secret.value = location.hash.slice(1);
+  history.replaceState(null, "", location.pathname + location.search);
+  login.submit();
+}
+
+// morph makes one tree of nodes like another and keeps what is equal, so that focus, open details
+// and the place of a reader stay.
+function morph(have, want) {
+  if (have.nodeType !== want.nodeType || have.nodeName !== want.nodeName || (have.id || "") !== (want.id || "")) {
+    have.replaceWith(want);
+    return;
+  }
+  if (have.nodeType !== 1) {
+    if (have.data !== want.data) have.data = want.data;
+    return;
+  }
+  if (have.isEqualNode(want) || have.hasAttribute("data-keep")) return;
+  for (const { name } of [...have.attributes]) {
+    if (!want.hasAttribute(name) && !(name === "open" && have.nodeName === "DETAILS")) have.removeAttribute(name);
+  }
+  for (const { name, value } of [...want.attributes]) {
+    if (have.getAttribute(name) !== value) have.setAttribute(name, value);
+  }
+  if (have.nodeName === "TEXTAREA" || have.nodeName === "SELECT") return;
+  const keyed = new Map([...have.children].filter((c) => c.id).map((c) => [c.id, c]));
+  let next = have.firstChild;
+  for (const child of [...want.childNodes]) {
+    const same = child.id ? keyed.get(child.id) : next && !next.id && next.nodeName === child.nodeName ? next : null;
+    if (!same) {
+      have.insertBefore(child, next);
+    } else if (same === next) {
+      next = next.nextSibling;
+      morph(same, child);
+    } else {
+      have.insertBefore(same, next);
+      morph(same, child);
+    }
+  }
+  while (next) {
+    const gone = next;
+    next = next.nextSibling;
+    gone.remove();
+  }
+}
+
+// fetchPage gets a page as a document, in which no script runs.
+function fetchPage(url) {
+  return new Promise((done, failed) => {
+    const request = new XMLHttpRequest();
+    request.open("GET", url);
+    request.responseType = "document";
+    request.onload = () => (request.response ? done(request) : failed());
+    request.onerror = failed;
+    request.send();
+  });
+}
+
+let last = Number(document.body.dataset.last) || 0;
+let busy = false, again = false, heard = "", heardAt = 0;
+
+async function refresh() {
+  if (busy) {
+    again = true;
+    return;
+  }
+  busy = true;
+  const began = performance.now(), url = location.href;
+  try {
+    const { response, status } = await fetchPage(url);
+    if (status === 401) location.reload();
+    else if (url !== location.href) again = true;
+    else if (status !== 503) show(response);
+  } catch {
+    state("down");
+  }
+  const took = performance.now() - began;
+  setTimeout(() => {
+    busy = false;
+    if (again) {
+      again = false;
+      refresh();
+    }
+  }, Math.max(300, 2 * took));
+}
+
+function show(page) {
+  last = Math.max(last, Number(page.body.dataset.last) || 0);
+  document.title = page.title;
+  morph($("#main"), $("#main", page));
+  ready();
+}
+
+// announce tells screen readers what changed, at most every five seconds.
+function announce() {
+  const words = $("[data-announce]")?.dataset.announce;
+  if (!words || words === heard || Date.now() - heardAt < 5000) return;
+  if (heard) $("#live").textContent = words;
+  [heard, heardAt] = [words, Date.now()];
+}
+
+function state(now) {
+  const link = $("#link");
+  if (link && link.dataset.state !== now) {
+    link.dataset.state = now;
+    link.textContent = now === "live" ? "Live" : "Waiting";
+  }
+}
+
+// The stream says which event is the newest. It is closed while nobody looks: a browser has six
+// connections to a host.
+let stream = null;
+function listen() {
+  if (!$("#link") || document.hidden) return;
+  stream?.close();
+  stream = new EventSource("/live?after=" + last);
+  stream.onopen = () => state("live");
+  stream.onmessage = (e) => {
+    last = Number(e.data);
+    state("live");
+    refresh();
+  };
+  stream.addEventListener("anew", () => location.reload());
+  const retry = () => {
+    state("down");
+    stream.close();
+    setTimeout(listen, 1000);
+  };
+  stream.addEventListener("down", retry);
+  stream.onerror = retry;
+}
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden) stream?.close();
+  else if ($("#link")) {
+    refresh();
+    listen();
+  }
+});
+
+// Output of a running agent.
+let output = null;
+function follow() {
+  const pre = $("pre[data-output]");
+  if (!pre || output?.pre === pre) return;
+  output?.source.close();
+  const source = new EventSource(pre.dataset.output);
+  output = { pre, source };
+  pre.setAttribute("data-keep", "");
+  pre.scrollTop = pre.scrollHeight;
+  const most = 64 << 10;
+  let anew = false; // what is shown stays until there is something else
+  source.addEventListener("begin", () => (anew = true));
+  source.onmessage = (e) => {
+    const low = pre.scrollHeight - pre.scrollTop - pre.clientHeight < 40;
+    const text = (anew ? "" : pre.textContent) + JSON.parse(e.data);
+    anew = false;
+    pre.textContent = text.slice(-most);
+    if (low) pre.scrollTop = pre.scrollHeight;
+  };
+  source.addEventListener("end", () => {
+    source.close();
+    pre.removeAttribute("data-keep");
+    refresh();
+  });
+}
+
+// go shows another URL of the same page, such as another filter.
+let typing = 0;
+function go(url) {
+  history.replaceState(null, "", url);
+  refresh();
+}
+function urlOf(form) {
+  const query = new URLSearchParams([...new FormData(form)].filter(([, value]) => value));
+  return form.getAttribute("action") + (String(query) && "?" + query);
+}
+document.addEventListener("input", (e) => {
+  const form = e.target.closest("form[data-live]");
+  if (!form) return;
+  clearTimeout(typing);
+  typing = setTimeout(() => go(urlOf(form)), e.target.type === "range" ? 30 : 200);
+});
+document.addEventListener("submit", (e) => {
+  if (e.target.matches("form[data-live]")) {
+    e.preventDefault();
+    go(urlOf(e.target));
+  } else if (e.target.matches("form[data-passkey]")) {
+    e.preventDefault();
+    usePasskey(e.target);
+  } else if (e.target.method === "post") {
+    all("button", e.target).forEach((b) => setTimeout(() => (b.disabled = true)));
+  }
+});
+
+// usePasskey has the browser make a passkey, or sign with one, and sends what it returns.
+async function usePasskey(form) {
+  const options = JSON.parse(form.dataset.passkey), button = $("button", form);
+  button.disabled = true;
+  try {
+    const made = options.user
+      ? await navigator.credentials.create({ publicKey: PublicKeyCredential.parseCreationOptionsFromJSON(options) })
+      : await navigator.credentials.get({ publicKey: PublicKeyCredential.parseRequestOptionsFromJSON(options) });
+    form.elements.credential.value = JSON.stringify(made);
+    form.submit();
+  } catch (error) {
+    $("[role=alert]", form).textContent = "No passkey was used: " + error.message;
+    button.disabled = false;
+  }
+}
+const seen = new IntersectionObserver((found) => found.some((f) => f.isIntersecting) && go(found[0].target.href), { rootMargin: "600px" });
+
+// ready connects what is new on the page.
+function ready() {
+  follow();
+  announce();
+  seen.disconnect();
+  all("a.more").forEach((a) => seen.observe(a));
+}
+
+function age(seconds) {
+  const s = Math.max(0, Math.floor(seconds));
+  return s < 60 ? s + "s" : s < 3600 ? Math.floor(s / 60) + "m" : s < 172800 ? Math.floor(s / 3600) + "h" : Math.floor(s / 86400) + "d";
+}
+setInterval(() => {
+  if (document.hidden) return;
+  for (const time of all("time[data-age]")) {
+    const words = age((Date.now() - Date.parse(time.dateTime)) / 1000);
+    if (time.textContent !== words) time.textContent = words;
+  }
+  if ($("[data-poll]")) refresh();
+}, 1000);
+
+// Keys.
+document.addEventListener("keydown", (e) => {
+  if (e.ctrlKey || e.metaKey || e.altKey || e.target.closest("input:not([type=range]), textarea, select, dialog[open]")) {
+    if (e.key === "Escape") e.target.blur?.();
+    return;
+  }
+  const rows = all("[data-row]"), at = rows.findIndex((r) => r.contains(document.activeElement));
+  const focus = (row) => row && $("a", row).focus();
+  const keys = {
+    j: () => focus(rows[Math.min(at + 1, rows.length - 1)]),
+    k: () => focus(rows[Math.max(at - 1, 0)]),
+    "/": () => ($("input[type=search]") ? $("input[type=search]").focus() : location.assign("/tasks")),
+    "?": () => $("#keys")?.showModal(),
+    a: () => $("button[data-verb=approve]", rows[at] ?? document)?.click(),
+  };
+  if (keys[e.key]) {
+    e.preventDefault();
+    keys[e.key]();
+  }
+});
+
+ready();
+listen();

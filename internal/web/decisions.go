@@ -1,0 +1,268 @@
+package web
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"math/big"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/client"
+	"mailboxd/internal/reader"
+	"mailboxd/internal/task"
+)
+
+// A decision is an approval or a denial that a person began on the page. It counts once the
+// person has typed its number at the terminal of mailboxd web, where the daemon asks for it, or
+// once a passkey signed it. So a cookie never approves, and a program that drives the browser
+// doesn't either. The person confirms a new passkey in the same way, by its number.
+type decision struct {
+	ID     string // of the page that shows it
+	Verb   string
+	Task   envelope.ID
+	Number string // to be typed
+	Until  time.Time
+	Signed bool // the ssh-agent signs it
+
+	Passkey string // the options of WebAuthn for the passkey that signs it; "": none does
+	Line    string // of a new passkey, instead of a decision
+
+	Done bool
+	Why  string // it was not made; "" if it was
+}
+
+// decisions are those of the page. One is made at a time, since there is one terminal.
+type decisions struct {
+	begun chan job // has room for one
+
+	mu   sync.Mutex // guards list
+	list map[string]job
+}
+
+// A job is a decision to carry out.
+type job struct {
+	*decision
+	word  client.Decision
+	taken bool   // the passkey has signed it
+	show  func() // shows at the terminal what the passkey signs
+}
+
+// serve carries decisions out until ctx ends.
+func (d *decisions) serve(ctx context.Context, carryOut func(context.Context, job) error) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case next := <-d.begun:
+			d.end(next.decision, carryOut(ctx, next))
+		}
+	}
+}
+
+// errAsking says that another decision is not over.
+var errAsking = &client.Error{Kind: client.Conflict, Message: "another decision waits at the terminal; end that one first"}
+
+// typingTime is how long the daemon waits for the number, and the page for the passkey.
+const typingTime = time.Minute
+
+// add adds a decision. It is refused while another one is made at the terminal or with the
+// signature of a passkey. It ends one that waits for a passkey: a passkey signs only the
+// decision that the terminal showed last. So it is shown before another one can be added.
+func (d *decisions) add(one job) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, other := range d.list {
+		if !other.Done && (other.Passkey == "" || other.taken) {
+			return errAsking
+		}
+	}
+	for _, other := range d.list {
+		if !other.Done {
+			other.Done, other.Why = true, "another decision was begun after it"
+		}
+	}
+	if len(d.list) > 100 {
+		clear(d.list)
+	}
+	if d.list == nil {
+		d.list = map[string]job{}
+	}
+	switch {
+	case one.Passkey == "":
+		d.begun <- one
+	case one.show != nil:
+		one.show()
+	}
+	d.list[one.ID] = one
+	return nil
+}
+
+// endLate ends a decision that no passkey signed in time. The caller holds mu.
+func endLate(one job) {
+	if one.Passkey != "" && !one.Done && !one.taken && time.Now().After(one.Until) {
+		one.Done, one.Why = true, fmt.Sprintf("no passkey signed it within %s", typingTime)
+	}
+}
+
+// take returns the decision that waits for a passkey, once, and until its time is over.
+func (d *decisions) take(id string) (job, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	one, ok := d.list[id]
+	if ok {
+		endLate(one)
+	}
+	if !ok || one.Done || one.Passkey == "" || one.taken {
+		return job{}, false
+	}
+	one.taken = true
+	d.list[id] = one
+	return one, true
+}
+
+// find returns a copy of a decision.
+func (d *decisions) find(id string) (decision, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	one, ok := d.list[id]
+	if !ok {
+		return decision{}, false
+	}
+	endLate(one)
+	return *one.decision, true
+}
+
+// end records how a decision ended.
+func (d *decisions) end(one *decision, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	one.Done = true
+	if err != nil {
+		one.Why = err.Error()
+	}
+	if _, unconfirmed, found := strings.Cut(one.Why, "not confirmed at a terminal: "); found {
+		one.Why = unconfirmed // what comes before it names this process
+	}
+}
+
+// decide begins a decision about exactly what the page showed.
+func (s *server) decide(w http.ResponseWriter, r *http.Request, daemon *client.Client, id envelope.ID) {
+	begun, err := s.readDecision(r, daemon, id)
+	if err == nil {
+		err = s.decisions.add(begun)
+	}
+	if err != nil {
+		s.failWith(w, r, err)
+		return
+	}
+	http.Redirect(w, r, "/decisions/"+begun.ID, http.StatusSeeOther)
+}
+
+// newDecision returns a decision with a number for the terminal. A line is that of a new passkey.
+func newDecision(verb string, id envelope.ID, line string) *decision {
+	number, err := rand.Int(rand.Reader, big.NewInt(90))
+	if err != nil {
+		panic("read random number: " + err.Error()) // crypto/rand never fails
+	}
+	until := time.Now().Add(typingTime).Round(0) // the monotonic clock stops while the machine sleeps
+	return &decision{ID: rand.Text(), Verb: verb, Task: id, Line: line, Number: fmt.Sprint(10 + number.Int64()), Until: until}
+}
+
+// readDecision reads a form, and asks the daemon which proof the decision needs.
+func (s *server) readDecision(r *http.Request, daemon *client.Client, id envelope.ID) (job, error) {
+	verb, note, digest := r.PathValue("verb"), strings.TrimSpace(r.PostFormValue("note")), r.PostFormValue("digest")
+	word := client.Decision{Note: note, Terminal: true, Digest: digest}
+	switch {
+	case !s.opts.Approve:
+		return job{}, errOff
+	case verb == "deny" && note == "":
+		return job{}, &client.Error{Kind: client.BadRequest, Message: "a denial needs a reason"}
+	case digest == "":
+		return job{}, &client.Error{Kind: client.BadRequest, Message: "the form names no question"}
+	}
+	needs, err := daemon.Statement(r.Context(), id, string(decisionOf(verb)), "")
+	if err != nil {
+		return job{}, err
+	}
+	if needs.Digest != digest {
+		return job{}, &client.Error{Kind: client.Conflict, Message: fmt.Sprintf("what is asked about %s has changed; look at it again", id)}
+	}
+	level, err := task.ParseProofLevel(needs.Needs)
+	if err != nil {
+		return job{}, err
+	}
+	one := newDecision(verb, id, "")
+	word.Number, one.Signed = one.Number, level > task.ProofTerminal
+	if keys := s.passkeysOf(needs.Passkeys); len(keys) > 0 {
+		return s.askPasskey(r.Context(), daemon, job{decision: one, word: word}, needs, keys)
+	}
+	return job{decision: one, word: word}, nil
+}
+
+func decisionOf(verb string) task.Decision {
+	if verb == "approve" {
+		return task.Approved
+	}
+	return task.Denied
+}
+
+// carryOut has the daemon ask at the terminal, and make the decision. A signature alone is not
+// enough: the ssh-agent may sign without asking anybody.
+func (s *server) carryOut(ctx context.Context, one job) (err error) {
+	s.terminal.Quietly(func() {
+		if one.Line != "" {
+			err = s.enrol(ctx, one.decision)
+			return
+		}
+		err = s.ask(ctx, one.decision, one.word)
+	})
+	return err
+}
+
+func (s *server) ask(ctx context.Context, one *decision, word client.Decision) error {
+	r, daemon, err := s.opts.Location.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	if one.Signed {
+		asked, err := daemon.Statement(ctx, one.Task, string(decisionOf(one.Verb)), "")
+		if err != nil {
+			return err
+		}
+		if asked.Task != one.Task || asked.Digest != word.Digest {
+			return errChanged
+		}
+		if word.Proof, err = reader.Sign(ctx, asked); err != nil {
+			return err
+		}
+	}
+	return send(ctx, daemon, one, word)
+}
+
+// send sends a decision to the daemon.
+func send(ctx context.Context, daemon *client.Client, one *decision, word client.Decision) error {
+	do := daemon.Approve
+	if one.Verb == "deny" {
+		do = daemon.Deny
+	}
+	_, err := do(ctx, one.Task, word)
+	return err
+}
+
+// decision shows a decision: its number, or how it ended.
+func (s *server) decision(_ context.Context, q question) (page, error) {
+	one, ok := s.decisions.find(q.PathValue("id"))
+	if !ok {
+		return page{}, &client.Error{Kind: client.NoTask, Message: "there is no such decision any more"}
+	}
+	return page{Name: "decision", Title: "Decision", Data: one}, nil
+}
+
+// errChanged says that the daemon asks something else than the page showed.
+var errChanged = errors.New("what is asked has changed; look at it again")

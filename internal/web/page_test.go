@@ -1,0 +1,245 @@
+package web_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"mailboxd/internal/client"
+	"mailboxd/internal/task"
+	"mailboxd/mailbox"
+)
+
+// send appends a task for an agent of the demo.
+func (w *world) send(id, agent, payload string) {
+	w.t.Helper()
+	line := fmt.Sprintf(`{"schema_version": "1.0", "task_id": %q, "requester_id": "ada", "target_agent": %q, "target_role": "executor", "task_type": "work", "description": "the work %s", "input": {"refs": [], "payload": %s}}`, id, agent, id, payload)
+	if _, _, err := mailbox.Append(w.at.Root, []byte(line)); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// mark marks the document, so that a reload is seen.
+func (b *tab) mark() { eval[bool](b, `window.marked = true`) }
+
+func (b *tab) wasReloaded() bool { return !eval[bool](b, `window.marked === true`) }
+
+func TestATaskThatIsSentWhileSomebodyLooksAppears(t *testing.T) {
+	b, w := browser(t), newWorld(t)
+	b.enter(w.open())
+	b.sees("Nothing waits for you", "No agent is at work")
+	b.mark()
+	w.send("urgent", "deployer", `{"seconds": 1}`)
+	b.sees("1 task waits for you", "urgent", "the work urgent")
+	b.visit("/tasks")
+	b.mark()
+	w.send("another", "writer", `{"seconds": 0}`)
+	b.sees("another", "ok")
+	if b.wasReloaded() {
+		t.Error("the page was loaded anew")
+	}
+}
+
+func TestTheOutputOfARunningAgentIsLive(t *testing.T) {
+	b, w := browser(t), newWorld(t)
+	w.send("slow", "tester", `{"seconds": 3600}`)
+	w.state("slow", task.Running)
+	b.enter(w.open())
+	b.visit("/tasks/slow")
+	b.sees("Building", "Starting the services", "Running the slow tests")
+	w.do(func(daemon *client.Client) error {
+		_, err := daemon.Cancel(t.Context(), "slow", client.ControlOptions{})
+		return err
+	})
+	b.sees("cancelled")
+	b.until(`!document.querySelector("pre[data-output]")`)
+}
+
+func TestAfterARestartOfTheDaemonThePageGoesOnFromTheLastEvent(t *testing.T) {
+	b, w := browser(t), newWorld(t)
+	b.enter(w.open())
+	w.send("before", "deployer", `{"seconds": 0}`)
+	b.sees("before")
+	b.mark()
+	w.stop(w.daemon)
+	b.sees("Waiting")
+	b.mark()
+	other := b.beside()
+	other.do(chromedp.Navigate(eval[string](b, `location.href`)))
+	other.sees("The daemon is not running")
+	w.send("meanwhile", "deployer", `{"seconds": 0}`)
+	w.serve()
+	b.sees("meanwhile", "Live", "2 tasks wait for you")
+	other.sees("meanwhile", "Live")
+	if b.wasReloaded() {
+		t.Error("the page was loaded anew")
+	}
+}
+
+func TestTheKeyboardAloneReachesEverything(t *testing.T) {
+	b, w := browser(t), newWorld(t)
+	w.send("first", "deployer", `{"seconds": 0}`)
+	w.state("first", task.Held)
+	w.send("second", "deployer", `{"seconds": 0}`)
+	w.state("second", task.Held)
+	b.enter(w.open())
+	b.sees("first", "second")
+	focused := func(text string) {
+		t.Helper()
+		b.until(fmt.Sprintf(`document.activeElement.textContent.trim() === %q`, text))
+	}
+	b.do(chromedp.KeyEvent("j"))
+	focused("first")
+	b.do(chromedp.KeyEvent("j"))
+	focused("second")
+	b.do(chromedp.KeyEvent("k"))
+	focused("first")
+	b.do(chromedp.KeyEvent("?"))
+	b.until(`document.querySelector("dialog").open`)
+	b.do(chromedp.KeyEvent(kb.Escape))
+	b.until(`!document.querySelector("dialog").open`)
+	reached := map[string]bool{}
+	for range 40 { // every link and button, by Tab alone
+		b.do(chromedp.KeyEvent(kb.Tab))
+		reached[eval[string](b, `document.activeElement.textContent.trim()`)] = true
+	}
+	for _, want := range []string{"Skip to the content", "mailboxd", "Tasks", "Events", "first", "Approve", "Deny", "Hold", "Cancel"} {
+		if !reached[want] {
+			t.Errorf("Tab never reaches %q: %v", want, reached)
+		}
+	}
+	b.visit("/")
+	b.sees("first")
+	b.do(chromedp.KeyEvent("j"), chromedp.KeyEvent("\r"))
+	b.until(`location.pathname === "/tasks/first" && document.readyState === "complete"`)
+	b.do(chromedp.KeyEvent("a"))
+	fmt.Fprintln(w.person, b.number())
+	b.sees("Approved")
+	b.visit("/tasks")
+	b.sees("second")
+	b.do(chromedp.KeyEvent("/"))
+	b.until(`document.activeElement.type === "search"`)
+	eval[bool](b, `(document.activeElement.value = "", true)`) // chromedp types the key, which a browser does not
+	b.do(chromedp.KeyEvent("second"))
+	b.until(`document.querySelectorAll("[data-row]").length === 1 && location.search.includes("second")`)
+}
+
+func TestReadingWorksWithoutScripts(t *testing.T) {
+	w := newWorld(t)
+	w.send("plain", "writer", `{"seconds": 0}`)
+	w.result("plain")
+	v := w.visit(w.open())
+	for path, want := range map[string]string{"/": "Last hour", "/tasks?text=plain": "the work plain", "/tasks/plain": "Done: the work plain.", "/events": "task.finished", "/runs/plain": "<noscript>"} {
+		if status, text := v.get(path); status != 200 || !strings.Contains(text, want) {
+			t.Errorf("GET %s = %d, %s; want %q", path, status, text, want)
+		}
+	}
+}
+
+// mostSerious are the impacts that axe must not find.
+const mostSerious = `r.violations.filter(v => v.impact === "serious" || v.impact === "critical").map(v => v.id + ": " + v.nodes.map(n => n.html + " " + n.any.map(a => a.message).join(" ")).join("\n  ")).join("\n")`
+
+func TestAxeFindsNothingSerious(t *testing.T) {
+	axe, err := os.ReadFile(filepath.Join("testdata", "axe.min.js"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, _ := lively(t)
+	for scheme, rules := range map[string]string{"light": `["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]`, "dark": `{type: "rule", values: ["color-contrast", "link-in-text-block"]}`} {
+		b.scheme(scheme)
+		for _, p := range pages {
+			b.visit(p.path)
+			b.sees(p.sees)
+			b.do(chromedp.Evaluate[chromedp.Void](string(axe)))
+			found, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](`axe.run(document, {runOnly: `+rules+`}).then(r => `+mostSerious+`)`, chromedp.EvalAwaitPromise))
+			if err != nil || found != "" {
+				t.Errorf("%s, %s: %v\n%s", p.name, scheme, err, found)
+			}
+		}
+	}
+}
+
+func TestTenThousandTasksAreFilteredAndScrolledAtOnce(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it sends 10,000 tasks")
+	}
+	b, w := browser(t), newWorld(t)
+	fill(t, w, 10_000)
+	b.enter(w.open())
+	for _, path := range []string{"/", "/tasks", "/tasks?text=work-77", "/tasks?state=held&agent=deployer", "/events"} {
+		b.visit(path)
+		took := eval[float64](b, `performance.getEntriesByType("navigation")[0].responseEnd`)
+		t.Logf("%s: %.0f ms", path, took)
+		if took > 200*slowness() {
+			t.Errorf("%s took %.0f ms; want at most 200 ms", path, took)
+		}
+	}
+	b.visit("/tasks")
+	b.sees("10,0")
+	began := time.Now()
+	for rows := 0; rows < 1500; rows = eval[int](b, `document.querySelectorAll("[data-row]").length`) {
+		eval[bool](b, `(window.scrollTo(0, document.body.scrollHeight), true)`)
+		if time.Since(began) > time.Minute {
+			t.Fatalf("after a minute of scrolling the list has %d rows", rows)
+		}
+	}
+	t.Logf("scrolled through 1,500 rows in %s", time.Since(began).Round(time.Millisecond))
+}
+
+// fill has the daemon take tasks that wait for an approval.
+func fill(t testing.TB, w *world, n int) {
+	t.Helper()
+	var lines strings.Builder
+	for i := range n {
+		fmt.Fprintf(&lines, `{"schema_version": "1.0", "task_id": "work-%d", "requester_id": "ada", "target_agent": "deployer", "target_role": "executor", "task_type": "work", "description": "the work %d", "input": {"refs": [], "payload": {"seconds": 0}}}`+"\n", i, i)
+	}
+	if err := os.MkdirAll(filepath.Join(w.at.Root, "tasks"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(w.at.Root, "tasks", "many.jsonl"), []byte(lines.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.until(func() bool {
+		count := 0
+		w.do(func(daemon *client.Client) (err error) {
+			count, err = daemon.Count(t.Context(), client.Filter{})
+			return err
+		})
+		return count >= n
+	})
+}
+
+// slowness is how many tests or programs share a processor now, at least 1.
+func slowness() float64 {
+	text, err := os.ReadFile("/proc/loadavg")
+	load := 0.0
+	if err == nil {
+		_, err = fmt.Sscan(string(text), &load)
+	}
+	if err != nil {
+		return 1
+	}
+	return max(1, load)
+}
+
+// BenchmarkViewsOfTenThousandTasks measures a view of the page, from the request to its last byte.
+func BenchmarkViewsOfTenThousandTasks(b *testing.B) {
+	w := newWorld(b)
+	fill(b, w, 10_000)
+	v := w.visit(w.open())
+	for _, path := range []string{"/", "/tasks", "/tasks?text=work-77", "/tasks?state=held&agent=deployer", "/tasks?rows=1600", "/tasks/work-5000", "/events"} {
+		b.Run(path, func(b *testing.B) {
+			for b.Loop() {
+				if status, _ := v.get(path); status != 200 {
+					b.Fatalf("GET %s = %d", path, status)
+				}
+			}
+		})
+	}
+}
