@@ -236,7 +236,7 @@ func (e *engine) await(id string, state task.State) (row task.Task) {
 // until looks, whenever the state directory changes, until it sees what it waits for.
 func (e *engine) until(what string, seen func() bool) {
 	e.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	met := false
 	e.must(watcher.Watch(ctx, []string{e.parts.State.Path()}, 20*time.Millisecond, func() {
@@ -246,7 +246,7 @@ func (e *engine) until(what string, seen func() bool) {
 		}
 	}))
 	if !met {
-		e.t.Fatalf("waited 20 s until %s; the log says\n%s", what, e.log.String())
+		e.t.Fatalf("waited two minutes until %s; the log says\n%s", what, e.log.String())
 	}
 }
 

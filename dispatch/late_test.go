@@ -207,7 +207,7 @@ func TestWhatIsOverWhenItWouldRestIsNotWaitedFor(t *testing.T) {
 	was := e.await("x", task.Done)
 	was.State, was.Reasons, was.Until = task.Held, []task.Reason{task.Capacity}, time.Now().Add(time.Hour)
 	e.ResumeRow(t.Context(), was)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	if err := e.Idle(ctx); err != nil {
 		t.Errorf("Idle() = %v while nothing is left to do", err)

@@ -23,7 +23,7 @@ func TestALookFollowsWhenEventsWereLost(t *testing.T) {
 		t.Skipf("a queue of %s events is too long to overflow here", text)
 	}
 	dir := t.TempDir()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	looks, seen := 0, 0
 	look := func() {

@@ -85,7 +85,7 @@ func TestWhatHappensBesideIsLookedAtToo(t *testing.T) {
 	if err := os.Mkdir(beside, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	looks := 0
 	err := watcher.WatchBeside(ctx, []string{dir}, []string{beside}, time.Hour, func() {

@@ -37,7 +37,7 @@ func typeConfirmed(ts *testscript.TestScript, neg bool, args []string) {
 	err = cmd.Start()
 	terminal.Close() // the command alone has it now, so that its end is seen
 	ts.Check(err)
-	ts.Check(person.SetReadDeadline(time.Now().Add(20 * time.Second))) // a question that never comes must not hold the test
+	ts.Check(person.SetReadDeadline(time.Now().Add(2 * time.Minute))) // a question that never comes must not hold the test
 	question, lines := "", bufio.NewReader(person)
 	for err == nil && !strings.Contains(question, "to confirm: ") {
 		var word string

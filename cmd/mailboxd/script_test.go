@@ -267,9 +267,9 @@ func processesWith(file, text string) []int {
 }
 
 // await looks until it sees what it waits for. A daemon that never gets there
-// fails the script after half a minute.
+// fails the script after two minutes.
 func await(ts *testscript.TestScript, what []string, dir string, seen func() bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	met := false
 	ts.Check(watcher.Watch(ctx, []string{dir}, 50*time.Millisecond, func() {
@@ -279,6 +279,6 @@ func await(ts *testscript.TestScript, what []string, dir string, seen func() boo
 		}
 	}))
 	if !met {
-		ts.Fatalf("waited 30 s for %s", strings.Join(what, " "))
+		ts.Fatalf("waited two minutes for %s", strings.Join(what, " "))
 	}
 }

@@ -83,7 +83,7 @@ func (m *manager) stop(serve *exec.Cmd) {
 // await reads what the service says until it says so.
 func (m *manager) await(state string) {
 	m.t.Helper()
-	m.socket.SetReadDeadline(time.Now().Add(30 * time.Second))
+	m.socket.SetReadDeadline(time.Now().Add(2 * time.Minute))
 	for message := make([]byte, 4096); ; {
 		n, err := m.socket.Read(message)
 		if err != nil {
@@ -98,7 +98,7 @@ func (m *manager) await(state string) {
 // awaitFile waits for a file and returns what it holds.
 func (m *manager) awaitFile(name string) string {
 	m.t.Helper()
-	ctx, found := context.WithTimeout(m.t.Context(), 30*time.Second)
+	ctx, found := context.WithTimeout(m.t.Context(), 2*time.Minute)
 	defer found()
 	path, text := filepath.Join(m.dir, name), ""
 	err := watcher.Watch(ctx, []string{filepath.Dir(path)}, 50*time.Millisecond, func() {
@@ -108,7 +108,7 @@ func (m *manager) awaitFile(name string) string {
 		}
 	})
 	if err != nil || text == "" {
-		m.t.Fatalf("waited 30 s for %s: %v", path, err)
+		m.t.Fatalf("waited two minutes for %s: %v", path, err)
 	}
 	return text
 }

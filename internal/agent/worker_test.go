@@ -182,13 +182,13 @@ func TestATaskIDThatIsANumberIsAStringForAWorker(t *testing.T) {
 	j := lineJob(t, `, "x": "\ud800", "y": 1e999`)
 	j.Task.ID, j.Task.Raw = "20260309", bytes.Replace(j.Task.Raw, []byte(`"t1"`), []byte("20260309"), 1)
 	b := answering(t, fine)
-	b.Timeout = 10 * time.Second // it hangs when the worker finds no task_id
+	b.Timeout = time.Minute // it hangs when the worker finds no task_id
 	expect(t, "Run", registry(t, b).Run(t.Context(), j, nil), envelope.OK, "")
 }
 
 func TestARequestOfAnotherDialectIsTranslatedForAWorker(t *testing.T) {
 	b := answering(t, fine)
-	b.Timeout = 10 * time.Second // it hangs when the worker finds no task_id
+	b.Timeout = time.Minute // it hangs when the worker finds no task_id
 	a := registry(t, b)
 	const line = `{"clowl":"0.2","mid":"t1","ts":1709078400,"p":"REQ","from":"ann","to":"tester","cid":"c1","body":{"t":"work","d":{"n":1}}}`
 	j := lineJob(t, "")

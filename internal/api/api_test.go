@@ -87,7 +87,7 @@ func TestASocketThatIsTakenAwayIsPutBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.Client.Close() // the next request needs a connection of its own
-	ctx, met := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, met := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer met()
 	err := watcher.Watch(ctx, []string{filepath.Dir(h.location.Dir)}, 20*time.Millisecond, func() {
 		if conn, err := h.location.Dial(ctx); err == nil {

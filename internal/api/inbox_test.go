@@ -16,7 +16,7 @@ import (
 // deliver has tasks wait for the editor.
 func (h *fixture) deliver(t *testing.T, ids ...envelope.ID) {
 	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer stop()
 	for _, id := range ids {
 		h.rememberFor(t, "editor", string(id))

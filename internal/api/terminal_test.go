@@ -57,7 +57,7 @@ func startAt(t *testing.T, terminal *os.File) *os.Process {
 
 // typeNumber reads the question at a terminal and types what reply returns for the number in it.
 func typeNumber(person *os.File, reply func(number string) string) (question string) {
-	_ = person.SetReadDeadline(time.Now().Add(10 * time.Second)) // a question that never comes must not hold the test
+	_ = person.SetReadDeadline(time.Now().Add(2 * time.Minute)) // a question that never comes must not hold the test
 	lines := bufio.NewReader(person)
 	for {
 		text, err := lines.ReadString(' ')

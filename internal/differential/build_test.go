@@ -33,15 +33,13 @@ func builds(t *testing.T) (base, current string) {
 	return base, current
 }
 
-// buildBase builds the commit that base.txt names.
+// buildBase builds the newest commit that changed base.txt. It is not named by its hash: that
+// changes where history is written again, and a checkout of today would have no base.
 var buildBase = sync.OnceValues(func() (string, error) {
-	text, err := os.ReadFile("base.txt")
-	if err != nil {
-		return "", err
-	}
-	commit := strings.TrimSpace(string(text))
-	if err := exec.Command("git", "-C", root, "cat-file", "-e", commit+"^{commit}").Run(); err != nil {
-		return "", fmt.Errorf("base.txt names the commit %s, which this repository does not have; fetch the whole history (git fetch --unshallow): %w", commit, err)
+	out, err := exec.Command("git", "log", "-1", "--format=%H", "--", "base.txt").Output()
+	commit := strings.TrimSpace(string(out))
+	if err != nil || commit == "" {
+		return "", fmt.Errorf("find the commit of base.txt in the history (git log -1 -- base.txt): it is %q: %w", commit, err)
 	}
 	source := filepath.Join(work, "base-source")
 	if err := unpack(commit, source); err != nil {

@@ -79,34 +79,44 @@ func shortDir(t *testing.T) string {
 }
 
 // one runs a scenario with both builds, and returns how they differ. When they do, each
-// runs it again: a scenario that a build does not repeat says nothing.
+// runs it again: what a build does not repeat says nothing, and the scenario is begun anew.
 func (c *comparison) one(ctx context.Context, s scenario, dir string) (string, error) {
-	base, current := s.outcome(ctx, dir, c.base), s.outcome(ctx, dir, c.current)
-	if *show {
-		fmt.Println(base)
-	}
 	c.mu.Lock()
 	c.steps += len(s.steps)
 	c.mu.Unlock()
-	difference := base.against(current)
-	if difference == "" && base.err != nil {
-		return "", fmt.Errorf("neither build can play the scenario: %w", base.err)
-	}
-	if difference == "" {
-		return "", nil
-	}
 	for range 3 {
-		if base.against(s.outcome(ctx, dir, c.base)) != "" || current.against(s.outcome(ctx, dir, c.current)) != "" {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.unstable = append(c.unstable, s.seed)
-			if *show {
-				fmt.Printf("seed %d is not repeatable:\n%s\n", s.seed, difference)
-			}
+		base, current := s.outcome(ctx, dir, c.base), s.outcome(ctx, dir, c.current)
+		if *show {
+			fmt.Println(base)
+		}
+		difference := base.against(current)
+		if difference == "" && base.err != nil {
+			return "", fmt.Errorf("neither build can play the scenario: %w", base.err)
+		}
+		if difference == "" {
 			return "", nil
 		}
+		if c.repeats(ctx, s, dir, base, current) {
+			return "the builds differ at " + difference + "\n", nil
+		}
+		if *show {
+			fmt.Printf("seed %d was not repeated:\n%s\n", s.seed, difference)
+		}
 	}
-	return "the builds differ at " + difference + "\n", nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.unstable = append(c.unstable, s.seed)
+	return "", nil
+}
+
+// repeats reports whether each build has its outcome again, three times.
+func (c *comparison) repeats(ctx context.Context, s scenario, dir string, base, current outcome) bool {
+	for range 3 {
+		if base.against(s.outcome(ctx, dir, c.base)) != "" || current.against(s.outcome(ctx, dir, c.current)) != "" {
+			return false
+		}
+	}
+	return true
 }
 
 // An outcome is what could be seen of a scenario.

@@ -1,5 +1,5 @@
 // Package differential compares two builds of mailboxd. It has no code but its
-// tests: the build of the commit in base.txt and the build of the working tree
+// tests: the build of the newest commit of base.txt and the build of the working tree
 // get the same task lines of all dialects, the same control commands, and the
 // same kills, in mailboxes at the same path. Then everything that users and
 // their programs see must be equal: exit codes and output of the commands,

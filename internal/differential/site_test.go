@@ -22,7 +22,7 @@ var agentScript string
 var talkScript string
 
 // patience is how long anything that has to happen may take on a busy machine.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // A site is one mailbox with everything around it, and the build that serves it.
 // Both builds have theirs at the same path, one after the other.

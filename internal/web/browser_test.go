@@ -105,7 +105,7 @@ func (w *world) serve() {
 	}
 	w.daemon = cmd
 	w.t.Cleanup(func() { w.stop(cmd) })
-	ctx, stop := context.WithTimeout(w.t.Context(), 30*time.Second)
+	ctx, stop := context.WithTimeout(w.t.Context(), 2*time.Minute)
 	defer stop()
 	if err := w.at.AwaitDaemon(ctx); err != nil {
 		w.t.Fatal(err)
@@ -154,7 +154,7 @@ func (w *world) link() string {
 	select {
 	case link := <-w.links:
 		return link
-	case <-time.After(30 * time.Second):
+	case <-time.After(2 * time.Minute):
 		w.t.Fatalf("the terminal shows no link: %q", w.shown())
 	}
 	return ""
@@ -166,7 +166,7 @@ func (w *world) question() string {
 	select {
 	case text := <-w.asked:
 		return text
-	case <-time.After(30 * time.Second):
+	case <-time.After(2 * time.Minute):
 		w.t.Fatalf("nothing is asked at the terminal: %q", w.shown())
 	}
 	return ""
@@ -301,7 +301,7 @@ func eval[T any](b *tab, expression string) T {
 // until waits until an expression is true, also on the next page.
 func (b *tab) until(condition string) {
 	b.t.Helper()
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); {
 		if ok, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](condition)); ok && err == nil {
 			return
 		}
@@ -337,7 +337,7 @@ func (b *tab) enter(link string) {
 // result waits for the result of a task.
 func (w *world) result(id envelope.ID) []byte {
 	w.t.Helper()
-	ctx, stop := context.WithTimeout(w.t.Context(), 30*time.Second)
+	ctx, stop := context.WithTimeout(w.t.Context(), 2*time.Minute)
 	defer stop()
 	raw, err := reader.AwaitResult(ctx, w.at, id)
 	if err != nil {
@@ -349,7 +349,7 @@ func (w *world) result(id envelope.ID) []byte {
 // state waits until a task is in a state.
 func (w *world) state(id envelope.ID, want task.State) {
 	w.t.Helper()
-	ctx, stop := context.WithTimeout(w.t.Context(), 30*time.Second)
+	ctx, stop := context.WithTimeout(w.t.Context(), 2*time.Minute)
 	defer stop()
 	reached := false
 	err := w.at.Watch(ctx, func(ctx context.Context, r *reader.Reader) error {
