@@ -322,6 +322,8 @@ var (
 	below = regexp.MustCompile(`"(hash|digest)":"[0-9a-f]+"(,.*"parent"|,.*"stage":"post")`)
 	// ofRequest is the name of a section in which all other hashes are those of lines.
 	ofRequest = regexp.MustCompile(`^events of [a-z0-9-]+$`)
+	// short is as much of an id that a build makes up as names it.
+	short = regexp.MustCompile(`"short_id": ?"[0-9a-f]{4,8}(-[0-9a-f-]*)?"`)
 	// secret is a lease.
 	secret = regexp.MustCompile(`"lease": ?"[^"]+"`)
 )
@@ -332,6 +334,7 @@ func masked(text string) string {
 	text = process.ReplaceAllString(text, "process N")
 	text = counted.ReplaceAllString(text, `"$1":N`)
 	text = below.ReplaceAllString(text, `"$1":"HASH"$2`)
+	text = short.ReplaceAllString(text, `"short_id":"SHORT"`)
 	text = secret.ReplaceAllString(text, `"lease":"LEASE"`)
 	return made.ReplaceAllString(text, "ID")
 }
