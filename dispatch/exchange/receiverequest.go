@@ -65,9 +65,11 @@ func (rc *Receiver) receiveRequest(tx *store.Transaction, c *Submission) error {
 	case leader != "":
 		c.Verdict = conversation.SameCommand(c.Task, c.Verdict.Findings)
 	}
-	names, err := rc.Acceptor.requestedAgents(tx, c)
-	if err != nil {
-		return err
+	var names []string
+	if leader == "" {
+		if names, err = rc.Acceptor.requestedAgents(tx, c); err != nil {
+			return err
+		}
 	}
 	if err := rc.addRequest(tx, c, last, found); err != nil {
 		return err
@@ -78,7 +80,7 @@ func (rc *Receiver) receiveRequest(tx *store.Transaction, c *Submission) error {
 	if stopped, err := rc.cancelledBefore(tx, c); stopped || err != nil {
 		return err
 	}
-	if c.Task.Agent == envelope.Ourselves && c.Row.State == task.Held {
+	if len(names) > 0 && c.Row.State == task.Held {
 		return rc.Acceptor.requestEach(tx, c, names)
 	}
 	return nil
