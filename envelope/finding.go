@@ -2,6 +2,7 @@ package envelope
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -48,6 +49,16 @@ func (fs Findings) Refusals() Findings { return fs.only(false) }
 
 // Warnings returns the findings that do not refuse the envelope.
 func (fs Findings) Warnings() Findings { return fs.only(true) }
+
+// Distinct returns the findings without repetitions.
+func (fs Findings) Distinct() (each Findings) {
+	for _, f := range fs {
+		if !slices.Contains(each, f) {
+			each = append(each, f)
+		}
+	}
+	return each
+}
 
 func (fs Findings) only(warning bool) Findings {
 	var some Findings

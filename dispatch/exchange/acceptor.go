@@ -227,7 +227,7 @@ func (ac *Acceptor) raiseSensitivity(tx *store.Transaction, c *Submission) error
 	t, before := c.Task, c.Verdict
 	t.Sensitivity = highest
 	v := ac.Reader.Judge(t, before.Findings.Warnings(), c.Now)
-	v.Findings = distinct(v.Findings)
+	v.Findings = v.Findings.Distinct()
 	if !v.Admit {
 		c.Verdict = v
 		c.Refuse()
@@ -235,16 +235,6 @@ func (ac *Acceptor) raiseSensitivity(tx *store.Transaction, c *Submission) error
 	}
 	c.Verdict.Findings, c.Verdict.Terms = v.Findings, v.Terms
 	return nil
-}
-
-// distinct returns findings without repetitions.
-func distinct(all envelope.Findings) (each envelope.Findings) {
-	for _, f := range all {
-		if !slices.Contains(each, f) {
-			each = append(each, f)
-		}
-	}
-	return each
 }
 
 // ignoreDuplicate ignores a request with the content of an accepted or refused one.

@@ -168,7 +168,7 @@ func (cp *Completer) Apply(tx *store.Transaction, t *completion) error {
 		}
 	}
 	if t.Row.State != task.Held {
-		run := EndedRun(t.Row, t.outcome)
+		run := t.outcome.Run(t.Row)
 		if (t.suspends() || t.reviewRun.continues()) && !t.failed {
 			run.Cause = task.CauseNoAnswer
 		}
@@ -224,7 +224,7 @@ func (cp *Completer) finish(tx *store.Transaction, t *completion) error {
 func (cp *Completer) finishCommand(t *completion) *core.Finish {
 	finish := &core.Finish{
 		Task: t.Row.Seq, Seen: core.See(t.Row), Status: t.outcome.Result.Status, Kind: t.outcome.Result.Error.Kind, Result: t.result(),
-		Terms: t.terms, NoReview: noAgentRan(t.outcome), Overseen: t.needsOversight(), Show: endKind(t.outcome), Data: EndData(t.outcome),
+		Terms: t.terms, NoReview: t.outcome.NoAgentRan(), Overseen: t.needsOversight(), Show: t.outcome.EndKind(), Data: EndData(t.outcome),
 	}
 	if finish.Overseen {
 		finish.ReviewUntil = cp.Reader.ReplyDeadline(time.Now())
@@ -243,30 +243,6 @@ func (t *completion) result() []byte {
 	return t.bytes
 }
 
-// EndedRun returns the ledger's record of an ended run.
-func EndedRun(row task.Task, o task.Outcome) task.Run {
-	run := task.Run{
-		Task: row.Seq, Attempt: row.Attempt,
-		Started: o.Exit.Started, Finished: o.Exit.Finished,
-		PID: o.Exit.PID, ExitCode: o.Exit.Code, Signal: o.Exit.Signal, Cause: o.Exit.Cause,
-	}
-	if cost := o.Result.Cost; cost != nil {
-		run.Tokens = &cost.Tokens
-		if !cost.Unpriced {
-			run.USDCents = &cost.USDCents
-		}
-	}
-	return run
-}
-
-// endKind returns the kind of the event that ends a run.
-func endKind(o task.Outcome) task.Kind {
-	if o.Result.Error.Kind == envelope.Cancelled {
-		return task.KindTaskCancelled
-	}
-	return task.KindTaskFinished
-}
-
 // EndData returns the data of the event that ends a run.
 func EndData(o task.Outcome) map[string]any {
 	data := map[string]any{"status": o.Result.Status, "exit_code": o.Exit.Code, "took_ms": o.Exit.Wall.Milliseconds()}
@@ -283,10 +259,5 @@ func EndData(o task.Outcome) map[string]any {
 // needsApproval reports whether a person has to approve an outcome before its publication: the
 // terms require it, and an agent may have contributed to it.
 func needsApproval(terms task.Terms, o task.Outcome) bool {
-	return core.NeedsReview(terms) && !noAgentRan(o)
-}
-
-// noAgentRan reports whether no agent contributed to an outcome.
-func noAgentRan(o task.Outcome) bool {
-	return o.Result.Status == envelope.Rejected && o.Exit.Started.IsZero() && o.Exit.Cause != task.CauseLost
+	return core.NeedsReview(terms) && !o.NoAgentRan()
 }

@@ -56,7 +56,7 @@ func (cp *Completer) follow(ctx context.Context, row task.Task) (bool, error) {
 func (cp *Completer) endFollower(ctx context.Context, row task.Task, r envelope.Result, leader envelope.ID) error {
 	finish := &core.Finish{
 		Task: row.Seq, Seen: core.See(row), Status: r.Status, Kind: r.Error.Kind, Result: r.Encode(), NoReview: true,
-		Show: endKind(task.Outcome{Result: r}), Data: map[string]any{"status": r.Status, "of": leader},
+		Show: task.Outcome{Result: r}.EndKind(), Data: map[string]any{"status": r.Status, "of": leader},
 	}
 	_, err := cp.Writer.DecideIfCurrent(ctx, store.TaskLoader(row.Seq, false, false), finish)
 	return err

@@ -147,7 +147,7 @@ func (cp *Completer) endSuspended(ctx context.Context, row task.Task, r envelope
 	if r.Error != (envelope.Error{}) {
 		data["error"], data["message"] = r.Error.Kind, r.Error.Message
 	}
-	t.Event = store.Event(row, endKind(o), data)
+	t.Event = store.Event(row, o.EndKind(), data)
 	return cp.commitIfUnmoved(ctx, t)
 }
 
