@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"mailboxd/envelope/dialect"
 	"mailboxd/internal/conversation"
 	"mailboxd/internal/core"
+	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
 
@@ -41,6 +43,10 @@ func (g *Delegator) request(ctx context.Context, row task.Task, m envelope.Messa
 	if m.Dialect == envelope.CLowl && m.Task == "" {
 		m.Task = dialect.TaskID(m.ID)
 	}
+	m, err := g.asBefore(ctx, row, m)
+	if err != nil {
+		return m, nil, err
+	}
 	free, err := g.childID(ctx, row, m, taken)
 	if err != nil {
 		return m, nil, err
@@ -69,6 +75,31 @@ func (g *Delegator) request(ctx context.Context, row task.Task, m envelope.Messa
 	t.ID, t.Requester = m.Task, m.From
 	m.Raw, m.Hash, m.Request = t.Raw, t.Hash, t
 	return m, findings, nil
+}
+
+// asBefore returns a request of Clutch in the words of an earlier one, if that has the same task
+// and command: only the message id, the time and the like differ (CLUTCH-53). A higher attempt is
+// a new request.
+func (g *Delegator) asBefore(ctx context.Context, row task.Task, m envelope.Message) (envelope.Message, error) {
+	if m.Clutch == nil {
+		return m, nil
+	}
+	last, found, err := g.Reader.Finder(ctx).Latest(m.Task)
+	if err != nil || !found || last.Parent != row.Seq || last.Dialect != envelope.Clutch {
+		return m, err
+	}
+	raw, err := g.Ledger.Raw(ctx, last.Seq)
+	if errors.Is(err, ledger.ErrUnknown) { // too old to be kept
+		return m, nil
+	}
+	if err != nil {
+		return m, err
+	}
+	before, _ := dialect.DecodeTask(envelope.Clutch, raw, g.Opts.Reading)
+	if conversation.SameClutch(envelope.Task{Raw: m.Raw, Clutch: m.Clutch}, before) && m.Clutch.Attempt <= before.Clutch.Attempt {
+		m.Raw, m.Hash = raw, last.Hash
+	}
+	return m, nil
 }
 
 // childID returns the id of a delegated task: the id from its agent, unless another task has
