@@ -190,7 +190,7 @@ func (le *leases) submit(ctx context.Context, row task.Task, s Submission, by co
 	if err != nil {
 		return err
 	}
-	data := store.WithField(exchange.EndData(o), "by", by.Who)
+	data := store.WithField(o.EndData(), "by", by.Who)
 	delete(data, "exit_code") // there was no process
 	t.Event = store.Event(row, task.KindTaskFinished, data)
 	if s.Token != "" {

@@ -224,7 +224,7 @@ func (cp *Completer) finish(tx *store.Transaction, t *completion) error {
 func (cp *Completer) finishCommand(t *completion) *core.Finish {
 	finish := &core.Finish{
 		Task: t.Row.Seq, Seen: core.See(t.Row), Status: t.outcome.Result.Status, Kind: t.outcome.Result.Error.Kind, Result: t.result(),
-		Terms: t.terms, NoReview: t.outcome.NoAgentRan(), Overseen: t.needsOversight(), Show: t.outcome.EndKind(), Data: EndData(t.outcome),
+		Terms: t.terms, NoReview: t.outcome.NoAgentRan(), Overseen: t.needsOversight(), Show: t.outcome.EndKind(), Data: t.outcome.EndData(),
 	}
 	if finish.Overseen {
 		finish.ReviewUntil = cp.Reader.ReplyDeadline(time.Now())
@@ -241,19 +241,6 @@ func (t *completion) result() []byte {
 		t.bytes = t.outcome.Result.Encode()
 	}
 	return t.bytes
-}
-
-// EndData returns the data of the event that ends a run.
-func EndData(o task.Outcome) map[string]any {
-	data := map[string]any{"status": o.Result.Status, "exit_code": o.Exit.Code, "took_ms": o.Exit.Wall.Milliseconds()}
-	if level := o.Result.Output.Enforcement[envelope.ControlFilesystem]; level != "" {
-		data["sandbox"] = string(level)
-	}
-	if o.Result.Error != (envelope.Error{}) {
-		data["error"] = o.Result.Error.Kind
-		data["message"] = o.Result.Error.Message
-	}
-	return data
 }
 
 // needsApproval reports whether a person has to approve an outcome before its publication: the

@@ -53,7 +53,10 @@ func (g *Delegator) request(ctx context.Context, row task.Task, m envelope.Messa
 	}
 	taken[free] = true
 	if free != m.Task {
-		m = conversation.Renamed(m, free, "")
+		own := m.Clutch
+		if m = conversation.Renamed(m, free, ""); own != nil {
+			m.Clutch.IdempotencyKey = own.IdempotencyKey // it is the agent's own request still
+		}
 		if m.Dialect == envelope.CLowl {
 			m.ID = string(free)
 		}
@@ -154,9 +157,17 @@ func (g *Delegator) acceptDelegated(tx *store.Transaction, row task.Task, s outb
 	if err != nil {
 		return err
 	}
+	c.Verdict = c.Judged
+	leader, otherCommand, err := checkCommand(tx, c)
+	if err != nil {
+		return err
+	}
+	why := dialect.FailureOf(envelope.DuplicateConflict, fmt.Sprintf("task %s is there already, and asks for something else", c.Task.ID))
 	if last, found := known.rows[c.Task.ID]; found && (last.Parent != row.Seq || last.Hash != c.Task.Hash) {
 		c.Disposition, c.Row = Conflict, task.Task{} // another task took the id since it was free
-	} else if err := g.acceptAll(tx, known, c); err != nil {
+	} else if otherCommand.Message != "" {
+		c.Disposition, c.Row, why.Message = Conflict, task.Task{}, otherCommand.Field+": "+otherCommand.Message
+	} else if err := g.acceptAll(tx, known, c, leader); err != nil {
 		return err
 	}
 	switch c.Disposition {
@@ -166,22 +177,26 @@ func (g *Delegator) acceptDelegated(tx *store.Transaction, row task.Task, s outb
 	case Duplicate:
 		return nil
 	}
-	why := dialect.FailureOf(envelope.DuplicateConflict, fmt.Sprintf("task %s is there already, and asks for something else", c.Task.ID))
 	return g.Messenger.RecordFor(tx, row, conversation.Error(s.message, row, why, time.Now()), at, row.Agent, task.ByDaemon, "")
 }
 
 // acceptAll accepts a delegated task. If the task is for several agents, it adds a request for
-// each.
-func (g *Delegator) acceptAll(tx *store.Transaction, known *KnownIDs, c *Submission) error {
+// each. A task follows the leader that carries the same command out, if there is one.
+func (g *Delegator) acceptAll(tx *store.Transaction, known *KnownIDs, c *Submission, leader envelope.ID) (err error) {
 	judged := c.Judged
 	defer func() { c.Judged = judged }() // the transaction may run again
 	c.Members, c.Verdict = nil, judged
-	names, err := g.Acceptor.requestedAgents(tx, c)
-	if err != nil {
+	var names []string
+	if leader != "" {
+		c.Verdict = conversation.SameCommand(c.Task, c.Verdict.Findings)
+	} else if names, err = g.Acceptor.requestedAgents(tx, c); err != nil {
 		return err
 	}
 	c.Judged = c.Verdict
-	if err := g.Acceptor.Accept(tx, known, c); err != nil || len(names) == 0 || c.Row.State != task.Held {
+	if err := g.Acceptor.Accept(tx, known, c); err != nil || c.Disposition != Accepted {
+		return err
+	}
+	if err := keepCommand(tx, c, leader); err != nil || len(names) == 0 || c.Row.State != task.Held {
 		return err
 	}
 	return g.Acceptor.requestEach(tx, c, names)

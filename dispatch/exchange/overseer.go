@@ -284,7 +284,7 @@ func (ov *Overseer) closeReview(tx *store.Transaction, t *completion, kind envel
 	o.Result, o.Hold = r, ""
 	moved, err := ov.Delegator.move(tx, t, &core.Finish{
 		Task: t.Row.Seq, Seen: core.See(t.Row), Status: r.Status, Kind: r.Error.Kind, Result: r.Encode(),
-		NoReview: true, Show: o.EndKind(), Data: EndData(o), // the overseer's text is for the agent, not for the requester
+		NoReview: true, Show: o.EndKind(), Data: o.EndData(), // the overseer's text is for the agent, not for the requester
 	})
 	if err != nil || !moved {
 		return err

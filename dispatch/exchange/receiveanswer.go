@@ -54,7 +54,7 @@ func (rc *Receiver) answerOf(m envelope.Message) (*inboundAnswer, error) {
 	if a.completion, err = rc.Completer.Prepare(ctx, row, a.run.Terms, outcome); err != nil {
 		return nil, err
 	}
-	data := store.WithField(EndData(outcome), "by", m.From)
+	data := store.WithField(outcome.EndData(), "by", m.From)
 	delete(data, "exit_code") // there was no process
 	a.completion.Event = store.Event(row, task.KindTaskFinished, data)
 	return a, nil

@@ -72,7 +72,7 @@ func (rc clutchReceiver) receiveAttempt(tx *store.Transaction, c *Submission, la
 // checkCommand finds out whether a request with an idempotency key asks for a command that
 // another task carries out. It returns that task, or a finding against the request when the key
 // belongs to another command (CLUTCH-52). A refused command doesn't keep its key.
-func (rc clutchReceiver) checkCommand(tx *store.Transaction, c *Submission) (leader envelope.ID, why envelope.Finding, err error) {
+func checkCommand(tx *store.Transaction, c *Submission) (leader envelope.ID, why envelope.Finding, err error) {
 	command, found, err := CarriedOut(tx, c.Task)
 	if err != nil || !found || !c.Verdict.Admit {
 		return "", why, err
@@ -103,7 +103,7 @@ func CarriedOut(tx *store.Transaction, t envelope.Task) (c task.Command, found b
 
 // keepCommand records the command of an accepted request with an idempotency key: the task
 // follows the leader, or carries the command out itself.
-func (rc clutchReceiver) keepCommand(tx *store.Transaction, c *Submission, leader envelope.ID) error {
+func keepCommand(tx *store.Transaction, c *Submission, leader envelope.ID) error {
 	key := c.Task.Clutch
 	switch {
 	case key == nil || key.IdempotencyKey == "" || !c.Verdict.Admit:

@@ -56,7 +56,7 @@ func (rc *Receiver) receiveRequest(tx *store.Transaction, c *Submission) error {
 			return rc.deny(tx, c, why)
 		}
 	}
-	leader, why, err := rc.clutch().checkCommand(tx, c)
+	leader, why, err := checkCommand(tx, c)
 	switch {
 	case err != nil:
 		return err
@@ -74,7 +74,7 @@ func (rc *Receiver) receiveRequest(tx *store.Transaction, c *Submission) error {
 	if err := rc.addRequest(tx, c, last, found); err != nil {
 		return err
 	}
-	if err := rc.clutch().keepCommand(tx, c, leader); err != nil {
+	if err := keepCommand(tx, c, leader); err != nil {
 		return err
 	}
 	if stopped, err := rc.cancelledBefore(tx, c); stopped || err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"mailboxd/dispatch/exchange"
 	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
 	"mailboxd/internal/core"
@@ -72,7 +71,7 @@ func (x *Executor) retry(ctx context.Context, row task.Task, deadline time.Time,
 		return false
 	}
 	_, _ = x.Writer.MustDecide(ctx, row, store.TaskLoader(row.Seq, true, false), &core.Retry{
-		Task: row.Seq, Until: pause, Run: o.Run(row), Data: exchange.EndData(o),
+		Task: row.Seq, Until: pause, Run: o.Run(row), Data: o.EndData(),
 	}) // after an error, which is logged, the run directory still has the outcome
 	return true
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"mailboxd/dispatch/exchange"
 	"mailboxd/dispatch/store"
 	"mailboxd/internal/core"
 	"mailboxd/internal/task"
@@ -14,7 +13,7 @@ import (
 // person can supply, such as a login.
 func (x *Executor) putBack(ctx context.Context, row task.Task, deadline time.Time, o task.Outcome) {
 	moved, _ := x.Writer.MustDecide(ctx, row, store.TaskLoader(row.Seq, true, false), &core.PutBack{
-		Task: row.Seq, Reason: o.Hold, Until: deadline, Run: o.Run(row), Data: exchange.EndData(o),
+		Task: row.Seq, Reason: o.Hold, Until: deadline, Run: o.Run(row), Data: o.EndData(),
 	})
 	if moved { // after an error the run directory still has the outcome
 		x.Log(row).Warn().Str("reason", string(o.Hold)).Msg("task waits for a person before it is run again")
@@ -27,7 +26,7 @@ func (x *Executor) holdForLimit(ctx context.Context, row task.Task, deadline tim
 	until := x.Pauses.Limits.Reach(row.Agent, o.HoldUntil, time.Now(), x.Opts.LimitPause)
 	x.Queue.CancelPrefetch(row.Agent)
 	moved, _ := x.Writer.MustDecide(ctx, row, store.TaskLoader(row.Seq, true, false), &core.PutBack{
-		Task: row.Seq, Reason: o.Hold, Until: core.Earliest(deadline, until), Run: o.Run(row), Data: exchange.EndData(o),
+		Task: row.Seq, Reason: o.Hold, Until: core.Earliest(deadline, until), Run: o.Run(row), Data: o.EndData(),
 	})
 	if moved { // after an error the run directory still has the outcome
 		x.Log(row).Warn().Time("until", until).Str("reason", o.Result.Error.Message).Msg("provider limit reached; task held")

@@ -28,7 +28,8 @@ func Combines(m envelope.Message) bool {
 	return slices.Contains(m.To, envelope.Everybody) || len(m.To) > 1 && m.Tie == envelope.Transfer
 }
 
-// Split returns one message for each task of a delegation.
+// Split returns one message for each task of a delegation. An idempotency key becomes a key for
+// each: they are different commands.
 func Split(m envelope.Message) (each []envelope.Message) {
 	if len(m.To) <= 1 || Combines(m) {
 		return []envelope.Message{m}
@@ -36,6 +37,11 @@ func Split(m envelope.Message) (each []envelope.Message) {
 	for _, to := range m.To {
 		one := m
 		one.To, one.Raw = []string{to}, nil
+		if m.Clutch != nil && m.Clutch.IdempotencyKey != "" {
+			part := *m.Clutch
+			part.IdempotencyKey += ":" + to
+			one.Clutch = &part
+		}
 		each = append(each, one)
 	}
 	return each

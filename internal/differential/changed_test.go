@@ -20,7 +20,7 @@ var changes = []change{
 	{"words to a requester", "internal/conversation/notification.go", `note = "waits for "`, `note = "is waiting for "`},
 	{"a duplicate is an event no more", "dispatch/exchange/acceptor.go", `	return tx.Log(store.Event(last, task.KindTaskDuplicate, map[string]any{"file": c.Line.File, "offset": c.Line.Offset}))
 }`, "	return nil\n}"},
-	{"who has submitted is not said", "dispatch/lease.go", `data := store.WithField(exchange.EndData(o), "by", by.Who)`, `data := store.WithField(exchange.EndData(o), "by", "")`},
+	{"who has submitted is not said", "dispatch/lease.go", `data := store.WithField(o.EndData(), "by", by.Who)`, `data := store.WithField(o.EndData(), "by", "")`},
 	{"a pause ends with its daemon", "dispatch/store/pauses.go", "range agents {", "range agents[:0] {"},
 }
 

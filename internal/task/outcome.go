@@ -26,6 +26,19 @@ func (o Outcome) EndKind() Kind {
 	return KindTaskFinished
 }
 
+// EndData returns the data of the event that ends a run.
+func (o Outcome) EndData() map[string]any {
+	data := map[string]any{"status": o.Result.Status, "exit_code": o.Exit.Code, "took_ms": o.Exit.Wall.Milliseconds()}
+	if level := o.Result.Output.Enforcement[envelope.ControlFilesystem]; level != "" {
+		data["sandbox"] = string(level)
+	}
+	if o.Result.Error != (envelope.Error{}) {
+		data["error"] = o.Result.Error.Kind
+		data["message"] = o.Result.Error.Message
+	}
+	return data
+}
+
 // NoAgentRan reports whether no agent contributed to the outcome.
 func (o Outcome) NoAgentRan() bool {
 	return o.Result.Status == envelope.Rejected && o.Exit.Started.IsZero() && o.Exit.Cause != CauseLost
