@@ -97,7 +97,19 @@ func (b *Records) allEvents(ctx context.Context, id envelope.ID) (all []task.Eve
 // An eventStore makes messages of Clutch of the events of the ledger. It is for one goroutine.
 type eventStore struct {
 	*Records
-	done map[int64]replay.Subject // finished tasks, which do not change any more
+	done map[int64]replay.Subject // some finished tasks, which do not change any more
+}
+
+// maxSubjects limits the finished tasks that an eventStore keeps: each has its request and its
+// result, and a stream may last for weeks.
+const maxSubjects = 64
+
+// keep keeps a finished task for the next events about it.
+func (v *eventStore) keep(s replay.Subject) {
+	if len(v.done) >= maxSubjects {
+		clear(v.done)
+	}
+	v.done[s.Row.Seq] = s
 }
 
 func (b *Records) eventStore() *eventStore {
@@ -142,7 +154,9 @@ func (v *eventStore) subject(ctx context.Context, row task.Task) (s replay.Subje
 	if s.Result, err = v.Ledger.Result(ctx, row.Seq); errors.Is(err, ledger.ErrUnknown) {
 		err = nil // it is too old to be kept
 	}
-	v.done[row.Seq] = s
+	if err == nil {
+		v.keep(s)
+	}
 	return s, err
 }
 

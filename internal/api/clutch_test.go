@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"mailboxd/internal/api"
 	"mailboxd/internal/client"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/strict"
@@ -126,5 +127,11 @@ func TestAReplayIsOfARunOrOneOfItsTasks(t *testing.T) {
 	}
 	if _, err := h.Replay(t.Context(), "nowhere"); kindOf(err) != client.NoTask {
 		t.Errorf("Replay(nowhere) = %v; want %s", err, client.NoTask)
+	}
+}
+
+func TestAStreamDoesNotKeepAllFinishedTasks(t *testing.T) {
+	if n := api.KeptSubjects(1000); n == 0 || n > 64 {
+		t.Errorf("a stream keeps %d of 1000 finished tasks; want at most 64", n)
 	}
 }

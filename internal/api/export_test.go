@@ -7,12 +7,22 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mailboxd/dispatch"
+	"mailboxd/internal/replay"
 	"mailboxd/internal/task"
 )
 
 // Matches reports whether a task has all words, and whether a search looks for them in it.
 func Matches(row task.Task, line []byte, words ...string) (has, looks bool) {
 	return matches(described(row, line), words, nil), mayMatch(row, line, words)
+}
+
+// KeptSubjects returns how many finished tasks a stream keeps that has seen n of them.
+func KeptSubjects(n int) int {
+	v := (&Records{}).eventStore()
+	for seq := range n {
+		v.keep(replay.Subject{Row: task.Task{Seq: int64(seq)}})
+	}
+	return len(v.done)
 }
 
 // Changing lists the paths of all requests that change something. A POST to /route only has a
