@@ -272,7 +272,7 @@ func (ac *Acceptor) findParent(tx *store.Transaction, c *Submission) error {
 		}
 		return nil
 	}
-	parent, found, err := ac.Reader.ParentOf(tx, c.Task.Requester, envelope.ID(wanted))
+	parent, found, err := ac.Reader.ParentOf(tx, c.Task.Requester, envelope.ID(wanted), "")
 	if err != nil || !found {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 
 	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
+	"mailboxd/internal/conversation"
 	"mailboxd/internal/task"
 )
 
@@ -26,8 +27,12 @@ func (c *Submission) WrittenBy(author *task.Task) {
 		c.object(envelope.IdentityMismatch, field, fmt.Sprintf("is %q, and the line was written by a run of %q", claimed, author.Agent))
 	}
 	*from = author.Agent
-	if parent := c.Task.Named(envelope.ParentTask); parent != "" && parent != string(author.ID) {
-		c.object(envelope.IdentityMismatch, "metadata."+envelope.ParentTask, fmt.Sprintf("is %q, and the line was written by a run of %q", parent, author.ID))
+	parent, field := c.Task.Named(envelope.ParentTask), "metadata."+envelope.ParentTask
+	if c.Inbound != nil && c.Inbound.Message.Clutch != nil && conversation.AsksForWork(c.Inbound.Message) {
+		parent, field = string(c.Inbound.Message.Clutch.Parent), "parent_task_id"
+	}
+	if parent != "" && parent != string(author.ID) {
+		c.object(envelope.IdentityMismatch, field, fmt.Sprintf("is %q, and the line was written by a run of %q", parent, author.ID))
 	}
 }
 

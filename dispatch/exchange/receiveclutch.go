@@ -121,12 +121,15 @@ func keepCommand(tx *store.Transaction, c *Submission, leader envelope.ID) error
 // (CLUTCH-23).
 func (rc clutchReceiver) findParent(tx *store.Transaction, c *Submission) (why envelope.Finding, err error) {
 	m := *c.Message
+	if c.author != nil {
+		return rc.useParent(tx, c, *c.author, "run_id", tieTo(*c.author, m))
+	}
 	if m.Clutch.Parent == "" {
 		parent, works, err := rc.Reader.ResolveWork(tx, m)
 		if err != nil || !works {
 			return why, err
 		}
-		return rc.useParent(tx, c, parent, "run_id", envelope.Fork)
+		return rc.useParent(tx, c, parent, "run_id", tieTo(parent, m))
 	}
 	parent, found, err := tx.Latest(m.Clutch.Parent)
 	switch {
@@ -137,11 +140,16 @@ func (rc clutchReceiver) findParent(tx *store.Transaction, c *Submission) (why e
 	case m.From != parent.Agent && m.From != parent.Requester:
 		return envelope.Finding{Kind: envelope.Unauthorized, Field: "parent_task_id", Message: "names a task that the sender neither requested nor works on"}, nil
 	}
-	tie := envelope.Fork // a requester goes on by itself
-	if m.From == parent.Agent && conversation.InWork(parent) {
-		tie = envelope.Assist
+	return rc.useParent(tx, c, parent, "parent_task_id", tieTo(parent, m))
+}
+
+// tieTo returns the tie of a request to its parent. An agent that names its task may wait for the
+// request; a requester goes on by itself.
+func tieTo(parent task.Task, m envelope.Message) envelope.Tie {
+	if m.Clutch.Parent != "" && m.From == parent.Agent && conversation.InWork(parent) {
+		return envelope.Assist
 	}
-	return rc.useParent(tx, c, parent, "parent_task_id", tie)
+	return envelope.Fork
 }
 
 // useParent makes a task the parent of a request, unless the request is for another run or for

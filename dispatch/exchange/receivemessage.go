@@ -86,7 +86,7 @@ func (rc *Receiver) distribute(tx *store.Transaction, c *Submission) error {
 		record := outbox.RecordOf(m, task.ByLine, c.Row.Seq, c.Now)
 		record.To = name
 		in := rc.Messenger.DialectFor(name, task.Task{}, m.Dialect)
-		unchanged := in == m.Dialect && strict(m)
+		unchanged := in == m.Dialect && dialect.IsStrict(m)
 		if unchanged {
 			record.Inbox = rc.Messenger.InboxOf(name)
 		}
@@ -112,14 +112,6 @@ func (rc *Receiver) inboxOwners(m envelope.Message) []string {
 	}
 	to = slices.DeleteFunc(to, func(name string) bool { return name == envelope.Ourselves })
 	return to[:min(len(to), rc.Agents.Protocol.Broadcast)]
-}
-
-// strict reports whether the line of a message equals the line that the daemon would write.
-func strict(m envelope.Message) bool {
-	codec, _ := dialect.Of(m.Dialect)
-	line, _ := codec.Encode(m)
-	hash, _ := envelope.ContentHash(line)
-	return hash == m.Hash
 }
 
 // receiveProgress delivers the progress of an agent that fetches its tasks, after the

@@ -235,9 +235,10 @@ func (rd *Reader) Lineage(find func(seq int64) (task.Task, bool, error), parent 
 }
 
 // ParentOf returns the task that an agent works on, or worked on when the line was written: the
-// wanted task, or else the task with the latest run, current tasks before ended ones. An agent
-// that fetches its tasks works on a task from its claim.
-func (rd *Reader) ParentOf(tx *Transaction, agent string, wanted envelope.ID) (parent task.Task, found bool, err error) {
+// wanted task, or else a task in the Clutch run, or else any; of those the task with the latest
+// run, current tasks before ended ones. An agent that fetches its tasks works on a task from its
+// claim.
+func (rd *Reader) ParentOf(tx *Transaction, agent string, wanted envelope.ID, run string) (parent task.Task, found bool, err error) {
 	var running, ended []task.Task
 	classify := func(it schedule.Item, began bool) error {
 		row, known, err := tx.Task(it.Seq)
@@ -268,10 +269,36 @@ func (rd *Reader) ParentOf(tx *Transaction, agent string, wanted envelope.ID) (p
 	if at := slices.IndexFunc(all, func(row task.Task) bool { return row.ID == wanted }); at >= 0 {
 		return all[at], true, nil
 	}
+	for _, rows := range [][]task.Task{running, ended} {
+		in, err := tx.inRun(rows, run)
+		if err != nil {
+			return task.Task{}, false, err
+		}
+		if len(in) > 0 {
+			return lastBegun(tx, in)
+		}
+	}
 	if len(running) > 0 {
 		all = running
 	}
 	return lastBegun(tx, all)
+}
+
+// inRun returns the tasks that belong to a run of Clutch.
+func (tx *Transaction) inRun(rows []task.Task, run string) (in []task.Task, err error) {
+	for _, row := range rows {
+		if run == "" {
+			break
+		}
+		of, err := tx.RunOf(row)
+		if err != nil {
+			return nil, err
+		}
+		if of == run {
+			in = append(in, row)
+		}
+	}
+	return in, nil
 }
 
 // lastBegun returns the task with the latest run, if there is any.

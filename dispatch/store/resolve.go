@@ -79,7 +79,7 @@ func ResolveThread(tx *Transaction, m envelope.Message) (tasks []task.Task, err 
 }
 
 // ResolveWork returns the task that the sender of a request works on: the named task if it is
-// the sender's, or else the task that began last.
+// the sender's, or else the task that began last, in the run of a message of Clutch first.
 func (rd *Reader) ResolveWork(tx *Transaction, m envelope.Message) (task.Task, bool, error) {
 	if !rd.Agents.Known(m.From) {
 		return task.Task{}, false, nil
@@ -88,7 +88,11 @@ func (rd *Reader) ResolveWork(tx *Transaction, m envelope.Message) (task.Task, b
 	if err != nil || known && named.Agent == m.From && conversation.InWork(named) {
 		return named, known && err == nil, err
 	}
-	row, found, err := rd.ParentOf(tx, m.From, named.ID)
+	run := ""
+	if m.Clutch != nil {
+		run = m.Clutch.RunID
+	}
+	row, found, err := rd.ParentOf(tx, m.From, named.ID, run)
 	if err != nil || found && (row.ID == named.ID || !conversation.MustHave(m)) {
 		return row, found, err
 	}

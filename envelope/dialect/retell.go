@@ -37,3 +37,10 @@ func dialectOf(t envelope.Task) envelope.Dialect {
 	}
 	return envelope.AINL
 }
+
+// IsStrict reports whether the line of a message equals the line that mailboxd would write.
+func IsStrict(m envelope.Message) bool {
+	line, _ := codecs[m.Dialect].Encode(m)
+	hash, _ := envelope.ContentHash(line)
+	return hash == m.Hash
+}
