@@ -149,28 +149,6 @@ func TestDecisionsOnThePageCanBeOff(t *testing.T) {
 	}
 }
 
-// until waits for the next events until a condition holds.
-func (w *world) until(holds func() bool) {
-	w.t.Helper()
-	if holds() {
-		return
-	}
-	w.do(func(daemon *client.Client) error {
-		err := daemon.Follow(w.t.Context(), "", 0, func(client.Event) error {
-			if holds() {
-				return errEnough
-			}
-			return nil
-		})
-		if err == errEnough {
-			err = nil
-		}
-		return err
-	})
-}
-
-var errEnough = fmt.Errorf("enough")
-
 func appendTo(t *testing.T, path, text string) {
 	t.Helper()
 	old, err := os.ReadFile(path)

@@ -18,6 +18,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 
@@ -65,8 +66,19 @@ func (w *world) visit(link string) *visitor {
 	return v
 }
 
-// send sends a request, after change has changed it.
-func (v *visitor) send(method, path string, form url.Values, change func(*http.Request)) (int, string) {
+// send sends a request, after change has changed it. While the page finds no daemon that has the
+// time to greet it, it does nothing, and is asked again.
+func (v *visitor) send(method, path string, form url.Values, change func(*http.Request)) (status int, text string) {
+	v.w.t.Helper()
+	for end := time.Now().Add(patience); ; <-time.After(pause) {
+		status, text = v.sendOnce(method, path, form, change)
+		if status != http.StatusServiceUnavailable || !time.Now().Before(end) {
+			return status, text
+		}
+	}
+}
+
+func (v *visitor) sendOnce(method, path string, form url.Values, change func(*http.Request)) (int, string) {
 	v.w.t.Helper()
 	r, err := http.NewRequestWithContext(v.w.t.Context(), method, v.origin+path, strings.NewReader(form.Encode()))
 	if err != nil {
@@ -197,14 +209,19 @@ func fetch(file string) {
 		return
 	}
 	r.Header.Set("Cookie", cookie)
-	response, err := (&http.Client{Transport: loopback}).Do(r)
-	if err != nil {
-		fmt.Println(err)
-		return
+	for end := time.Now().Add(patience); ; <-time.After(pause) {
+		response, err := (&http.Client{Transport: loopback}).Do(r)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		body, _ := io.ReadAll(response.Body)
+		_ = response.Body.Close()
+		if response.StatusCode != http.StatusServiceUnavailable || !time.Now().Before(end) {
+			fmt.Println("STATUS", response.StatusCode, bytes.Contains(body, []byte("for you")))
+			return
+		}
 	}
-	defer response.Body.Close()
-	body, _ := io.ReadAll(response.Body)
-	fmt.Println("STATUS", response.StatusCode, bytes.Contains(body, []byte("for you")))
 }
 
 // loot writes the address and the cookie of a session where an attacker finds them.

@@ -19,7 +19,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/client"
 	"mailboxd/internal/demo"
 	"mailboxd/internal/reader"
 	"mailboxd/internal/task"
@@ -105,17 +104,10 @@ func (w *world) serve() {
 	}
 	w.daemon = cmd
 	w.t.Cleanup(func() { w.stop(cmd) })
-	ctx, stop := context.WithTimeout(w.t.Context(), 2*time.Minute)
+	ctx, stop := context.WithTimeout(w.t.Context(), patience)
 	defer stop()
 	if err := w.at.AwaitDaemon(ctx); err != nil {
-		w.t.Fatal(err)
-	}
-}
-
-func (w *world) stop(cmd *exec.Cmd) {
-	if cmd.ProcessState == nil {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		_ = cmd.Wait()
+		w.t.Fatalf("the daemon does not serve: %v; its log:\n%s", err, w.log())
 	}
 }
 
@@ -154,7 +146,7 @@ func (w *world) link() string {
 	select {
 	case link := <-w.links:
 		return link
-	case <-time.After(2 * time.Minute):
+	case <-time.After(patience):
 		w.t.Fatalf("the terminal shows no link: %q", w.shown())
 	}
 	return ""
@@ -166,7 +158,7 @@ func (w *world) question() string {
 	select {
 	case text := <-w.asked:
 		return text
-	case <-time.After(2 * time.Minute):
+	case <-time.After(patience):
 		w.t.Fatalf("nothing is asked at the terminal: %q", w.shown())
 	}
 	return ""
@@ -220,41 +212,28 @@ func openPty(t testing.TB) (person, terminal *os.File) {
 	return person, terminal
 }
 
-// do asks the daemon.
-func (w *world) do(f func(*client.Client) error) {
-	w.t.Helper()
-	r, daemon, err := w.at.Connect(w.t.Context())
-	if err == nil {
-		err = errors.Join(f(daemon), r.Close())
-	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
-}
-
 // browser starts a real browser; a test without one is skipped.
 func browser(t *testing.T) *tab {
 	t.Helper()
-	path := ""
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if found, err := exec.LookPath(name); err == nil {
-			path = found
-			break
-		}
-	}
+	path, why := canStart()
 	if path == "" {
-		t.Skip("no browser is installed: chromium")
+		t.Skip("no browser can be started, such as chromium: " + why)
 	}
-	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.Flag("disable-gpu", true), chromedp.UserDataDir(t.TempDir()), chromedp.Env("HOME="+t.TempDir()))
-	if os.Geteuid() == 0 {
-		opts = append(opts, chromedp.NoSandbox)
+	home, err := os.MkdirTemp("", "web-browser-")
+	if err != nil {
+		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = os.RemoveAll(home) }) // a child of the browser may still write
+	// The sandbox of the browser needs root or user namespaces, and the tests open their own pages alone.
+	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.Flag("disable-gpu", true), chromedp.NoSandbox, chromedp.Env("HOME="+home))
 	ctx, stop := chromedp.NewExecAllocator(t.Context(), opts...)
 	t.Cleanup(stop)
 	ctx, stopBrowser := chromedp.NewContext(ctx)
 	t.Cleanup(stopBrowser)
-	if err := chromedp.Do(ctx); err != nil {
-		t.Fatal(err)
+	late := time.AfterFunc(patience, stopBrowser)
+	err = chromedp.Do(ctx)
+	if late.Stop(); err != nil {
+		t.Fatalf("start %s: %v", path, err)
 	}
 	ctx, stopTime := context.WithTimeout(ctx, 8*time.Minute)
 	t.Cleanup(stopTime)
@@ -298,16 +277,18 @@ func eval[T any](b *tab, expression string) T {
 	return value
 }
 
-// until waits until an expression is true, also on the next page.
+// until waits until an expression is true on a page whose scripts have run, also on the next page.
 func (b *tab) until(condition string) {
 	b.t.Helper()
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); {
-		if ok, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](condition)); ok && err == nil {
+	ctx, stop := context.WithTimeout(b.ctx, patience)
+	defer stop()
+	for ctx.Err() == nil {
+		if ok, err := chromedp.Run(ctx, chromedp.Evaluate[bool](`document.readyState === "complete" && (`+condition+`)`)); ok && err == nil {
 			return
 		}
 		select {
-		case <-b.ctx.Done():
-		case <-time.After(30 * time.Millisecond):
+		case <-ctx.Done():
+		case <-time.After(pause):
 		}
 	}
 	b.t.Fatalf("it never came that %s\nthe page shows:\n%s", condition, b.text())
@@ -337,7 +318,7 @@ func (b *tab) enter(link string) {
 // result waits for the result of a task.
 func (w *world) result(id envelope.ID) []byte {
 	w.t.Helper()
-	ctx, stop := context.WithTimeout(w.t.Context(), 2*time.Minute)
+	ctx, stop := context.WithTimeout(w.t.Context(), patience)
 	defer stop()
 	raw, err := reader.AwaitResult(ctx, w.at, id)
 	if err != nil {
@@ -349,7 +330,7 @@ func (w *world) result(id envelope.ID) []byte {
 // state waits until a task is in a state.
 func (w *world) state(id envelope.ID, want task.State) {
 	w.t.Helper()
-	ctx, stop := context.WithTimeout(w.t.Context(), 2*time.Minute)
+	ctx, stop := context.WithTimeout(w.t.Context(), patience)
 	defer stop()
 	reached := false
 	err := w.at.Watch(ctx, func(ctx context.Context, r *reader.Reader) error {

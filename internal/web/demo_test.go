@@ -9,16 +9,15 @@ import (
 )
 
 func TestTheDemoShowsAMailboxFullOfLifeUntilItIsStopped(t *testing.T) {
-	dir := t.TempDir()
+	b, dir := browser(t), t.TempDir() // the link of the demo doesn't live long
 	w := &world{t: t, dir: dir, links: make(chan string, 9), asked: make(chan string, 9), env: append(os.Environ(), "HOME="+dir, "TMPDIR="+dir, "XDG_RUNTIME_DIR=")}
 	cmd := w.start("demo", "--web")
-	b := browser(t)
 	b.enter(w.link())
 	b.sees("deploy-api-4.2", "waits for approval", "churn-report", "waits for a reply", "migrate-invoices", "ended well")
 	b.visit("/agents")
 	b.sees("at work", "planner")
 	fmt.Fprint(w.person, "\x03") // Ctrl-C
-	if err := cmd.Wait(); err != nil {
+	if err := w.wait(cmd); err != nil {
 		t.Errorf("the demo ended with %v, %q; want nil", err, w.shown())
 	}
 	left, err := os.ReadDir(dir)
@@ -42,5 +41,5 @@ func TestEnterPrintsAnotherLinkAndTheEndOfTheTerminalEndsThePage(t *testing.T) {
 		t.Errorf("GET / = %d; want 200", status)
 	}
 	_ = w.person.Close() // the window of the terminal is closed
-	_ = cmd.Wait()       // by a signal, or by itself
+	_ = w.wait(cmd)      // by a signal, or by itself
 }
