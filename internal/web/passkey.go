@@ -77,13 +77,17 @@ func signedPlan(ctx context.Context, daemon *client.Client, asked client.Stateme
 
 // prove makes a decision with the signature of a passkey.
 func (s *server) prove(w http.ResponseWriter, r *http.Request) {
-	id := r.PathValue("id")
+	id, made := r.PathValue("id"), r.PostFormValue("credential")
+	if made == "" { // the form was sent without its script: the passkey keeps its time
+		s.failWith(w, r, &client.Error{Kind: client.BadRequest, Message: "the form has no signature of a passkey"})
+		return
+	}
 	one, ok := s.decisions.take(id)
 	if !ok {
 		s.failWith(w, r, &client.Error{Kind: client.Conflict, Message: "no decision waits for this passkey any more"})
 		return
 	}
-	err := s.decideSigned(r.Context(), one, []byte(r.PostFormValue("credential")))
+	err := s.decideSigned(r.Context(), one, []byte(made))
 	how := "The passkey signed"
 	if err != nil {
 		how = "Nothing was decided: " + term.OneLine(err.Error())

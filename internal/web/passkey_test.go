@@ -1,6 +1,11 @@
 package web_test
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -227,5 +232,52 @@ func TestAPasskeyThatNoBrowserMadeIsNotEnrolled(t *testing.T) {
 	}
 	if status, _ := v.post("/passkey", url.Values{"credential": {"{}"}}); status != http.StatusForbidden {
 		t.Errorf("POST /passkey without the token = %d; want 403", status)
+	}
+}
+
+// passkeyWithoutBrowser has the daemon want a passkey that no browser has.
+func (v *visitor) passkeyWithoutBrowser() {
+	w := v.w
+	w.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	der, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	at, err := url.Parse(v.origin)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	text := base64.RawURLEncoding.EncodeToString
+	w.require(fmt.Sprintf("passkey %s %s %s", at.Hostname(), text([]byte("credential")), text(der)))
+}
+
+// approve begins to approve a task, and returns the path of the decision.
+func (v *visitor) approve(id envelope.ID) string {
+	v.w.t.Helper()
+	form := url.Values{"token": {v.token}, "digest": {v.w.details(id).Approvals[0].Digest}}
+	_, text := v.post("/tasks/"+string(id)+"/approve", form)
+	path := regexp.MustCompile(`/decisions/\w+`).FindString(text)
+	if path == "" {
+		v.w.t.Fatalf("no decision waits for a passkey: %s", text)
+	}
+	return path
+}
+
+func TestAFormWithoutASignatureLeavesThePasskeyItsTime(t *testing.T) {
+	w := newWorld(t)
+	v := w.visit(w.open())
+	v.passkeyWithoutBrowser()
+	w.send("t1", "deployer", `{"seconds": 0}`)
+	w.state("t1", task.Held)
+	path := v.approve("t1")
+	if status, text := v.post(path, url.Values{"token": {v.token}, "credential": {""}}); status != http.StatusBadRequest {
+		t.Errorf("POST %s = %d, %s; want 400", path, status, text)
+	}
+	if _, text := v.get(path); !strings.Contains(text, "Use your passkey") {
+		t.Errorf("the decision is %s; want that it still waits for the passkey", text)
 	}
 }
