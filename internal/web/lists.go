@@ -10,6 +10,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
+	"mailboxd/internal/exit"
 	"mailboxd/internal/reader"
 	"mailboxd/internal/task"
 	"mailboxd/internal/view"
@@ -220,7 +221,7 @@ type eventsData struct {
 	Kind, Task, Since string
 	Groups            []string
 	Events            []eventLine
-	More              string
+	Why               string // no task was found
 }
 
 // mostEvents is how many events a page lists.
@@ -236,6 +237,10 @@ func (s *server) events(ctx context.Context, q question) (page, error) {
 	}
 	if d.Task != "" {
 		id, err := q.reader.Find(ctx, d.Task)
+		if code := exit.CodeOf(err); code == exit.NoTask || code == exit.Usage { // the form stays, as a person types
+			d.Why = err.Error()
+			return page{Name: "events", Title: "Events", Data: d}, nil
+		}
 		if err != nil {
 			return page{}, err
 		}

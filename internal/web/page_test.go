@@ -145,6 +145,24 @@ func TestReadingWorksWithoutScripts(t *testing.T) {
 	}
 }
 
+func TestTheEventsOfATaskAreFoundWhileItsIdIsTyped(t *testing.T) {
+	b, w := browser(t), newWorld(t)
+	w.send("work-1", "writer", `{"seconds": 0}`)
+	w.send("work-2", "writer", `{"seconds": 0}`)
+	w.result("work-1")
+	w.result("work-2")
+	b.enter(w.open())
+	b.visit("/events")
+	b.do(chromedp.Click("#task"))
+	for _, one := range []struct{ typed, sees string }{{"w", "could be any of"}, {"x", "No event matches"}, {"work-2", "task.finished"}} {
+		eval[bool](b, `(document.querySelector("#task").value = "", true)`)
+		b.do(chromedp.SendKeys("#task", one.typed))
+		b.sees(one.sees)
+		b.until(`document.activeElement.id === "task"`)
+	}
+	b.until(`document.querySelector("ol.time") && !document.querySelector("ol.time").innerText.includes("work-1")`)
+}
+
 // mostSerious are the impacts that axe must not find.
 const mostSerious = `r.violations.filter(v => v.impact === "serious" || v.impact === "critical").map(v => v.id + ": " + v.nodes.map(n => n.html + " " + n.any.map(a => a.message).join(" ")).join("\n  ")).join("\n")`
 
