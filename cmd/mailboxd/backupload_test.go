@@ -25,7 +25,7 @@ func TestABackupUnderLoadWithKillsIsRestoredElsewhereAndRunsNothingTwice(t *test
 	v := openVisit(t, home)
 	v.must("mailboxd init >init.log")
 	v.must(`sed -i '1a echo $MAILBOX_TASK_ID >>$HOME/ran; sleep 1' ~/.config/mailboxd/agents/hello.sh`)
-	serve := "mailboxd serve 2>>serve.log & echo $! >pid; until mailboxd agents >agents.txt 2>&1; do :; done"
+	serve := "mailboxd serve 2>>serve.log & echo $! >pid; until mailboxd agents >agents.txt 2>&1; do sleep 0.05; done"
 	v.must(serve)
 	v.must("mailboxd send --agent hello --type greeting --id asked --approval pre >asked.txt")
 	v.must("mailboxd send --agent hello --type greeting --id before --wait >before.txt")
@@ -33,7 +33,7 @@ func TestABackupUnderLoadWithKillsIsRestoredElsewhereAndRunsNothingTwice(t *test
 	v.must("touch sent.txt; mkdir backups")
 	v.must(`(for i in $(seq 3000); do echo "$line\"t$i\"}" >>~/.local/state/ainl_agents/tasks/load.jsonl; echo t$i >>sent.txt; sleep 0.02; done) & echo $! >producer`)
 	for _, n := range []string{"1", "2", "3", "4"} {
-		v.must("until test $(wc -l <sent.txt) -ge " + n + "0; do :; done; last=$(tail -n1 sent.txt); until mailboxd show $last >shown.txt 2>&1; do :; done")
+		v.must("until test $(wc -l <sent.txt) -ge " + n + "0; do sleep 0.05; done; last=$(tail -n1 sent.txt); until mailboxd show $last >shown.txt 2>&1; do sleep 0.05; done")
 		v.must("kill -9 $(cat pid); wait $(cat pid); " + serve)
 		v.must("cp sent.txt known" + n + ".txt; mailboxd backup backups/" + n + " >made.txt & made=$!; sleep 0.0$RANDOM; kill -9 $(cat pid); wait $made; " + serve)
 		v.must("ls backups/" + n + "/backup.json")
@@ -55,6 +55,7 @@ func TestABackupUnderLoadWithKillsIsRestoredElsewhereAndRunsNothingTwice(t *test
 	if len(restored.Held) < 10 { // of 40 or more, which take a second each
 		t.Errorf("%d tasks are held; want at least 10, or there was no load", len(restored.Held))
 	}
+	other.must("until mailboxd show $(tail -n1 " + home + "/known4.txt) >shown.txt 2>&1; do sleep 0.05; done") // restore names at most 100 lines; the daemon reads all
 	known := map[string]bool{}
 	for _, l := range restored.Later {
 		known[string(l.Task)] = true

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/user"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -20,10 +22,14 @@ import (
 )
 
 // condition says what scripts may ask for: [root] is a user that may mount, [landlock] a
-// kernel that allows the weaker sandbox.
+// kernel that allows the weaker sandbox, [group:NAME] a group of this machine.
 func condition(name string) (bool, error) {
 	if name == "landlock" {
 		_, err := confine.Version()
+		return err == nil, nil
+	}
+	if group, ok := strings.CutPrefix(name, "group:"); ok {
+		_, err := user.LookupGroup(group)
 		return err == nil, nil
 	}
 	if name != "root" {

@@ -37,6 +37,6 @@ func TestTheScriptsOfThePageAboutNoticesCallTheirPrograms(t *testing.T) {
 		`curl|-fsS|-H|Content-Type: application/json|-d|{"text": "A task failed: Task bad: rejected`,
 		`See: mailboxd show bad"}|https://hooks.example/x|`,
 	} {
-		v.must("for i in $(seq 400); do grep -qF -- '" + want + "' called && break; sleep 0.1; done; grep -qF -- '" + want + "' called || { cat called serve.log; false; }")
+		v.must("for i in $(seq 1200); do grep -qF -- '" + want + "' called && break; sleep 0.1; done; grep -qF -- '" + want + "' called || { cat called serve.log; false; }")
 	}
 }

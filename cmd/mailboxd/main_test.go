@@ -43,6 +43,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
 			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state"))
 			env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, "config"))
+			env.Setenv("XDG_RUNTIME_DIR", filepath.Join(env.WorkDir, "run")) // unset, that of the person who tests counts
 			env.Setenv("AINL_AGENT_ROOT", filepath.Join(env.WorkDir, "box"))
 			env.Defer(func() { holdInboxes(env) })
 			env.Defer(func() { holdReplays(env) })
