@@ -15,19 +15,24 @@ import (
 // ErrUnknown says that the ledger has no such task, or no such body of it.
 var ErrUnknown = errors.New("is not in the ledger")
 
+// errBehind says that the tables miss what is durable in the redo log.
+var errBehind = errors.New("the daemon doesn't bring the latest changes to the tables; see mailboxd doctor")
+
 // A Reader reads what is committed, beside a writer or without one. It may be
 // used from several goroutines at once. Each call sees one moment; two calls
 // may see two.
 type Reader struct {
-	db   *sql.DB
-	read *statements
+	db      *sql.DB
+	read    *statements
+	path    string
+	durable uint64 // the last frame of the redo log when it was opened; 0: unknown
 }
 
 // OpenReader opens the ledger at path, which must be absolute, and changes nothing
 // that it says. It has all that was durable by then, and what a writer brings to the
-// tables later. It is for a short look: an open reader keeps the write-ahead log from
-// being folded into the file. The error wraps fs.ErrNotExist where there is no ledger,
-// and ErrNewer.
+// tables later; beside a writer that can't write to the tables, it has what they have. It is
+// for a short look: an open reader keeps the write-ahead log from being folded into the file.
+// The error wraps fs.ErrNotExist where there is no ledger, and ErrNewer.
 func OpenReader(path string) (*Reader, error) {
 	r, err := openReader(path)
 	if err != nil {
@@ -67,24 +72,33 @@ func openReader(path string) (*Reader, error) {
 		return nil, errors.Join(err, r.Close())
 	}
 	if busy {
-		r.awaitFold(path)
+		ctx, stop := context.WithTimeout(background, 10*foldAfter)
+		defer stop()
+		r.durable, _ = r.awaitFold(ctx, 0) // for a look, what the tables have is enough
 	}
 	return r, nil
 }
 
-// awaitFold waits until what was durable when it was called is in the tables. A
-// writer sees to that within a moment, or waits itself for the transaction that blocks it.
-func (r *Reader) awaitFold(path string) {
-	var last uint64
-	for range 100 {
-		applied, frames, err := r.behind(path)
+// awaitFold waits until the tables have the frames up to last; 0 is the last one that is
+// durable now. A writer sees to that within a moment, or waits itself for the transaction that
+// blocks it.
+func (r *Reader) awaitFold(ctx context.Context, last uint64) (uint64, error) {
+	for {
+		applied, frames, err := r.behind(r.path)
 		if err == nil && last == 0 {
 			last = applied + uint64(len(frames))
 		}
 		if err == nil && applied >= last {
-			return
+			return last, nil
 		}
-		time.Sleep(foldAfter / 10)
+		if busy, unknown := redoBusy(r.path); unknown == nil && !busy { // the writer was killed meanwhile
+			err = errors.Join(err, r.takeUpRedo(r.path))
+		}
+		select {
+		case <-ctx.Done():
+			return last, errors.Join(errBehind, err)
+		case <-time.After(foldAfter / 10):
+		}
 	}
 }
 
@@ -141,7 +155,7 @@ func newReader(path string) (*Reader, error) {
 	}
 	db.SetMaxOpenConns(4)
 	db.SetMaxIdleConns(4) // opening one costs as much as many reads
-	return &Reader{db: db, read: newStatements(db.PrepareContext)}, nil
+	return &Reader{db: db, read: newStatements(db.PrepareContext), path: path}, nil
 }
 
 // Close ends reading.
