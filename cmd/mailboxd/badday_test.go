@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,22 +21,43 @@ import (
 	_ "modernc.org/sqlite"
 
 	"mailboxd/internal/confine"
+	"mailboxd/internal/host"
 )
 
-// condition says what scripts may ask for: [root] is a user that may mount, [landlock] a
-// kernel that allows the weaker sandbox, [group:NAME] a group of this machine.
+// condition says what scripts may ask for: [root] is a user that may mount, [sandbox] a machine
+// on which bubblewrap makes sandboxes, [nested] one on which it does so in a sandbox, [landlock]
+// a kernel that allows the weaker sandbox, [group:NAME] a group of this machine.
 func condition(name string) (bool, error) {
-	if name == "landlock" {
+	switch name {
+	case "root":
+		return canMount()
+	case "landlock":
 		_, err := confine.Version()
 		return err == nil, nil
+	case "sandbox":
+		_, err := host.FindBubblewrap()
+		return err == nil, nil
+	case "nested":
+		return canNest(), nil
 	}
 	if group, ok := strings.CutPrefix(name, "group:"); ok {
 		_, err := user.LookupGroup(group)
 		return err == nil, nil
 	}
-	if name != "root" {
-		return false, fmt.Errorf("unknown condition %q", name)
+	return false, fmt.Errorf("unknown condition %q", name)
+}
+
+// canNest reports whether bubblewrap makes a sandbox in a sandbox.
+func canNest() bool {
+	b, err := host.FindBubblewrap()
+	if err != nil {
+		return false
 	}
+	one := []string{b.Path, "--unshare-user", "--uid", "1000", "--gid", "1000", "--cap-drop", "ALL", "--unshare-pid", "--unshare-net", "--ro-bind", "/", "/", "--dev", "/dev", "--"}
+	return exec.Command(one[0], slices.Concat(one[1:], one, []string{"true"})...).Run() == nil
+}
+
+func canMount() (bool, error) {
 	dir, err := os.MkdirTemp("", "mount")
 	if err != nil {
 		return false, err

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"mailboxd/internal/host"
 	"mailboxd/internal/setup"
 )
 
@@ -40,8 +41,8 @@ func TestEveryCommandOfTheDocsDoesWhatThePageSays(t *testing.T) {
 			if _, err := exec.LookPath("git"); err != nil && bytes.Contains(text, []byte("$ git ")) {
 				t.Skip("git is not installed")
 			}
-			if _, err := exec.LookPath("bwrap"); err != nil && bytes.Contains(text, []byte("sandbox: {profile: workspace}' ")) {
-				t.Skip("bubblewrap is not installed")
+			if _, err := host.FindBubblewrap(); err != nil && bytes.Contains(text, []byte("sandbox: {profile: workspace}' ")) {
+				t.Skip(err)
 			}
 			t.Parallel()
 			follow(t, filepath.Base(page), blocks)

@@ -39,6 +39,7 @@ var vocabulary = map[string]func(*testscript.TestScript, bool, []string){
 	"killkeeper": killKeepers,
 	"typing":     typeConfirmed,
 	"nothing":    awaitNothing,
+	"gates":      awaitGates,
 	"tmpfs":      mountSmall,
 	"fill":       fillUp,
 	"lockdb":     lockLedger,
@@ -231,6 +232,20 @@ func killKeepers(ts *testscript.TestScript, neg bool, args []string) {
 	for _, pid := range keepersOf(ts) {
 		ts.Check(syscall.Kill(pid, syscall.SIGKILL))
 	}
+}
+
+// awaitGates blocks until so many gates of the script's mailbox live: their environment is that
+// of the keeper.
+func awaitGates(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: gates number")
+	}
+	await(ts, args, ts.MkAbs("."), func() bool {
+		own := processesWith("environ", "XDG_STATE_HOME="+ts.Getenv("XDG_STATE_HOME")+"\x00")
+		others := func(pid int) bool { return !slices.Contains(own, pid) }
+		gates := slices.DeleteFunc(processesWith("cmdline", "mailboxd\x00gate\x00"), others)
+		return strconv.Itoa(len(gates)) == args[0]
+	})
 }
 
 func keepersOf(ts *testscript.TestScript) []int {

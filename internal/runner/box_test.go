@@ -2,16 +2,14 @@ package runner_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -167,15 +165,19 @@ func TestASandboxThatCannotBeMadeRunsNothing(t *testing.T) {
 	k := keepers(t, t.TempDir(), "a")
 	for name, spoil := range bad {
 		t.Run(name, func(t *testing.T) {
-			s := boxed(t, playing(t, "complains"), sandbox.Settings{}, nil)
-			spoil(&s)
-			began := time.Now()
-			exit := keptRun(t, k, s)
-			if exit.Cause != task.CauseSandbox || exit.Reason == "" || exit.Sandboxed {
-				t.Errorf("Run = %+v; want the cause sandbox with a reason", exit)
+			best := time.Hour
+			for range 3 { // the first may start the keeper, and others use the machine, too
+				s := boxed(t, playing(t, "complains"), sandbox.Settings{}, nil)
+				spoil(&s)
+				began := time.Now()
+				exit := keptRun(t, k, s)
+				best = min(best, time.Since(began))
+				if exit.Cause != task.CauseSandbox || exit.Reason == "" || exit.Sandboxed {
+					t.Errorf("Run = %+v; want the cause sandbox with a reason", exit)
+				}
 			}
-			if took := time.Since(began); took > time.Second {
-				t.Errorf("it took %v; want less than a second", took)
+			if best > time.Second {
+				t.Errorf("it took %v; want less than a second", best)
 			}
 		})
 	}
@@ -246,202 +248,46 @@ func TestASandboxReachesListedHostsThroughItsGate(t *testing.T) {
 
 func TestASandboxedAgentHasItsGrace(t *testing.T) {
 	k := keepers(t, t.TempDir(), "a")
-	s := boxed(t, playing(t, "has grace"), sandbox.Settings{}, func(r *sandbox.Run) { r.Fixed = nil })
-	s.Timeout, s.Env[1] = 200*time.Millisecond, "READY="+os.DevNull
-	exit := keptRun(t, k, s)
-	if exit.Cause != task.CauseTimeout || !exit.Sandboxed || exit.Survivors != nil {
-		t.Errorf("Run = %+v; want a timeout in the sandbox without survivors", exit)
+	s := boxed(t, playing(t, "has grace"), sandbox.Settings{}, nil)
+	ctx, interrupt := context.WithCancel(t.Context())
+	var interrupting sync.WaitGroup
+	interrupting.Go(func() {
+		awaitReady(t, s)
+		interrupt()
+	})
+	exit, err := k.Run(ctx, s, nil)
+	interrupting.Wait()
+	if err != nil || exit.Cause != task.CauseInterrupted || !exit.Sandboxed || exit.Survivors != nil {
+		t.Errorf("Run = %+v, %v; want it interrupted in the sandbox without survivors", exit, err)
 	}
 	if read(t, s, "stdout") != "cleaned up" {
 		t.Error("the agent was killed within its grace period")
 	}
 }
 
-// everywhere lists directories below /tmp, elsewhere, and in the home directory.
-func everywhere() []string {
-	places := []string{"/tmp", "/var/tmp"}
-	if home, err := os.UserHomeDir(); err == nil {
-		places = append(places, home)
-	}
-	return places
-}
-
-// targets returns what an agent must not reach, and makes it: in some places, in /dev/shm and in
-// the run directory.
-func targets(t *testing.T, s runner.Spec, places ...string) breakout.Targets {
+// awaitReady blocks until the process of a Spec has called ready. It reports whether that was
+// within a minute, since a process that fails to start never does.
+func awaitReady(t *testing.T, s runner.Spec) bool {
 	t.Helper()
-	stage, err := breakout.NewStage(places...)
+	fd, err := unix.Open(filepath.Join(s.Dir, "ready"), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
-		t.Fatal(err)
+		t.Error(err)
+		return false
 	}
-	t.Cleanup(func() {
-		if err := stage.Close(); err != nil {
+	defer unix.Close(fd)
+	end := time.Now().Add(time.Minute)
+	for left := time.Minute; left > 0; left = time.Until(end) {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd)}}, int(left.Milliseconds()))
+		if n > 0 {
+			return true // a writer has come and gone
+		}
+		if err != nil && err != unix.EINTR {
 			t.Error(err)
-		}
-	})
-	all := stage.Targets
-	record := filepath.Join(s.Dir, "exit.json.aside")
-	writeFile(t, record)
-	all.Writable, all.Dirs = append(all.Writable, record), append(all.Dirs, s.Dir)
-	return all
-}
-
-func writeFile(t *testing.T, path string) {
-	t.Helper()
-	if err := os.WriteFile(path, []byte("secret"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// serve accepts connections until the test ends, and returns the address.
-func serve(t *testing.T, network, address string) string {
-	t.Helper()
-	l, err := net.Listen(network, address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var accepting sync.WaitGroup
-	accepting.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			c.Close()
-		}
-	})
-	t.Cleanup(func() { l.Close(); accepting.Wait() })
-	return l.Addr().String()
-}
-
-// findings runs the program that tries to break out.
-func findings(t *testing.T, s runner.Spec, all breakout.Targets) []breakout.Finding {
-	t.Helper()
-	text, err := json.Marshal(all)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Env = append(s.Env, "TARGETS="+string(text))
-	s.Stdin = filepath.Join(s.Dir, "request.json")
-	writeFile(t, s.Stdin)
-	k := keepers(t, t.TempDir(), "a")
-	exit := keptRun(t, k, s)
-	var found []breakout.Finding
-	if err := json.Unmarshal([]byte(read(t, s, "stdout")), &found); err != nil {
-		t.Fatalf("%+v: %v: %s", exit, err, read(t, s, "stderr"))
-	}
-	if got, _ := os.ReadFile(s.Stdin); string(got) != "secret" && s.Sandbox.Program != "" {
-		t.Errorf("the request is %q; the agent wrote to it", got)
-	}
-	return found
-}
-
-// notOpen are attempts that can fail without a sandbox: an old kernel has none of them, a
-// new one may forbid them, and the only inherited descriptors are those of the output.
-var notOpen = []string{
-	"open a vsock socket", "set up io_uring", "use the keyring of the user", "write to an inherited descriptor",
-	"trace a process", "write /proc/PID/mem",
-}
-
-func TestAnAgentCanMakeASandboxOfItsOwn(t *testing.T) {
-	asBothUsers(t, func(t *testing.T) {
-		b := requireBubblewrap(t)
-		s := playing(t, "complains")
-		s.Argv = []string{b.Path, "--unshare-user", "--unshare-pid", "--unshare-net", "--ro-bind", "/", "/", "--dev", "/dev"}
-		if os.Getuid() != 0 { // for root, bubblewrap covers parts of /proc, and the kernel allows no other one then
-			s.Argv = append(s.Argv, "--proc", "/proc")
-		}
-		s.Argv = append(s.Argv, "true")
-		s = boxed(t, s, sandbox.Settings{}, nil)
-		if exit := run(t, s); exit.Code != 0 || !exit.Sandboxed {
-			t.Errorf("an agent with a sandbox of its own ended with %+v: %s", exit, read(t, s, "stderr"))
-		}
-	})
-}
-
-func TestNobodyBreaksOutOfASandbox(t *testing.T) {
-	asBothUsers(t, func(t *testing.T) {
-		for _, profile := range []sandbox.Profile{sandbox.ReadOnly, sandbox.Workspace, sandbox.Offline} {
-			s := playing(t, "breaks out")
-			all := targets(t, s, everywhere()...)
-			s = boxed(t, s, sandbox.Settings{Profile: profile}, func(r *sandbox.Run) {
-				r.Home = os.Getenv("HOME")
-				project := t.TempDir()
-				r.Cwd = sandbox.Path{Name: project, Real: project}
-			})
-			for _, f := range findings(t, s, all) {
-				if f.Broke {
-					t.Errorf("%s: an agent could %s", profile, f.Attempt)
-				}
-			}
-		}
-	})
-}
-
-func TestWithoutASandboxEveryAttemptSucceeds(t *testing.T) {
-	asBothUsers(t, func(t *testing.T) {
-		for _, dir := range everywhere() { // one success in a dir is enough for an attempt
-			s := playing(t, "breaks out")
-			for _, f := range findings(t, s, targets(t, s, dir)) {
-				if !f.Broke && !slices.Contains(notOpen, f.Attempt) {
-					t.Errorf("%s: without a sandbox, an agent could not %s: %s", dir, f.Attempt, f.Why)
-				}
-			}
-		}
-	})
-}
-
-// userName is the variable with which the test binary runs as an ordinary user.
-const userName = "RUNNER_TEST_AS_USER"
-
-// asBothUsers runs a test as this user and, if that is root, again as an ordinary one.
-func asBothUsers(t *testing.T, test func(t *testing.T)) {
-	t.Helper()
-	test(t)
-	if os.Getuid() != 0 || os.Getenv(userName) != "" {
-		return
-	}
-	dir, err := os.MkdirTemp("/tmp", "runner-user-*") // t.TempDir is closed to others
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	const nobody = 65534
-	binary, home := filepath.Join(dir, "runner.test"), filepath.Join(dir, "home")
-	copyFile(t, "/proc/self/exe", binary)
-	for _, path := range []string{dir, home} {
-		if err := os.MkdirAll(path, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chown(path, nobody, nobody); err != nil {
-			t.Fatal(err)
+			return false
 		}
 	}
-	cmd := exec.Command(binary, "-test.run=^"+t.Name()+"$", "-test.v")
-	cmd.Dir, cmd.Env = home, []string{"TMPDIR=" + dir, "HOME=" + home, "PATH=" + os.Getenv("PATH"), userName + "=1"}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("as an ordinary user: %v\n%s", err, out)
-	}
-}
-
-func copyFile(t *testing.T, from, to string) {
-	t.Helper()
-	in, err := os.Open(from)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o755)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.Copy(out, in); err != nil {
-		t.Fatal(err)
-	}
-	if err := out.Close(); err != nil {
-		t.Fatal(err)
-	}
+	t.Error("the process is not ready")
+	return false
 }
 
 func TestARunOutlivesItsGate(t *testing.T) {
@@ -457,17 +303,21 @@ func TestARunOutlivesItsGate(t *testing.T) {
 	k := keepers(t, t.TempDir(), "a")
 	var killing sync.WaitGroup
 	killing.Go(func() {
-		fifo := filepath.Join(s.Dir, "ready")
-		wait(fifo) // the agent runs
+		if !awaitReady(t, s) {
+			return
+		}
 		pid := processWith(host)
 		if pid == 0 {
 			t.Error("there is no gate")
 		} else if err := unix.Kill(pid, unix.SIGKILL); err != nil {
 			t.Error(err)
 		}
-		if f, err := os.OpenFile(fifo, os.O_WRONLY, 0); err == nil {
-			f.Close()
+		fifo, err := os.OpenFile(filepath.Join(s.Dir, "ready"), os.O_RDWR, 0) // doesn't wait for a reader
+		if err != nil {
+			t.Error(err)
+			return
 		}
+		t.Cleanup(func() { fifo.Close() })
 	})
 	if exit := keptRun(t, k, s); exit.Code != 7 || !exit.Sandboxed || exit.Survivors != nil {
 		t.Errorf("Run = %+v; want 7 after the end of the gate", exit)

@@ -27,10 +27,16 @@ func TestNothingIsLeftOfASandboxWhenItsKeeperIsKilled(t *testing.T) {
 	k := keepers(t, t.TempDir(), "a")
 	var killing sync.WaitGroup
 	killing.Go(func() {
-		wait(filepath.Join(s.Dir, "ready"))
+		if !awaitReady(t, s) {
+			return
+		}
 		pid := processWith(word) // bubblewrap, or the agent below it
 		for pid > 1 && !isKeeper(pid) {
 			pid = parent(t, pid)
+		}
+		if pid <= 1 { // a signal to 0 is for this process group
+			t.Error("there is no keeper")
+			return
 		}
 		if err := unix.Kill(pid, unix.SIGKILL); err != nil {
 			t.Error(err)
