@@ -112,6 +112,7 @@ func Attempts() []Attempt {
 		{"use the keyring of the user", useKeyring},
 		{"write to standard input", writeStdin},
 		{"write to an inherited descriptor", writeInherited},
+		{"read a secret through an inherited descriptor", readThroughInherited},
 		{"change the mark of the run by prlimit", shedMark},
 		{"change the mark of the run by setrlimit", shedMarkOld},
 		{"make a read-only mount writable", remount},

@@ -88,7 +88,7 @@ func (s Spec) openBox(f *processTable, stdin int) (b *box, err error) {
 			return b, err
 		}
 	}
-	options, err := sandbox.Resolve(s.Sandbox.Options, s.Sandbox.ByName, b.openPath)
+	options, err := b.resolve(s.Sandbox)
 	if b.options = append(b.options, options...); err != nil || len(s.Sandbox.Network) == 0 {
 		return b, err
 	}
@@ -109,19 +109,33 @@ func (b *box) pass(fd int) string {
 	return strconv.Itoa(len(b.files) + 2)
 }
 
+// resolve opens the paths of options.
+func (b *box) resolve(s Sandbox) ([]string, error) {
+	return sandbox.Resolve(s.Options, s.ByName, func(path string) (string, error) {
+		fd, err := openPath(path)
+		switch {
+		case err != nil:
+			return "", err
+		case s.ByName: // this bubblewrap would leave it open in the agent
+			return "", unix.Close(fd)
+		}
+		return b.pass(fd), nil
+	})
+}
+
 // openPath opens a path for bubblewrap. A symbolic link is an error: the path had none when
 // the configuration was read, and an agent that made one could point it anywhere.
-func (b *box) openPath(path string) (string, error) {
+func openPath(path string) (int, error) {
 	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
 		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS,
 	})
 	if err == unix.ELOOP {
-		return "", fmt.Errorf("%s: a part of the path has become a symbolic link: %w", path, err)
+		return -1, fmt.Errorf("%s: a part of the path has become a symbolic link: %w", path, err)
 	}
 	if err != nil {
-		return "", &os.PathError{Op: "open", Path: path, Err: err}
+		return -1, &os.PathError{Op: "open", Path: path, Err: err}
 	}
-	return b.pass(fd), nil
+	return fd, nil
 }
 
 // wrap returns the program and the arguments that run a command in the sandbox.

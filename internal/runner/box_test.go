@@ -215,9 +215,12 @@ func TestASandboxedAgentInheritsOnlyItsOutput(t *testing.T) {
 		"of a keeper":    func(s runner.Spec) { keptRun(t, k, s) },
 		"of any process": func(s runner.Spec) { run(t, s) },
 	} {
-		s := boxed(t, playing(t, "shows its descriptors"), sandbox.Settings{}, nil)
-		if start(s); read(t, s, "stdout") != "0 1 2 " {
-			t.Errorf("the agent %s has the descriptors %s; want 0 1 2", name, read(t, s, "stdout"))
+		for _, byName := range []bool{false, true} {
+			s := boxed(t, playing(t, "shows its descriptors"), sandbox.Settings{}, nil)
+			s.Sandbox.ByName = s.Sandbox.ByName || byName
+			if start(s); read(t, s, "stdout") != "0 1 2 " {
+				t.Errorf("by name %v, the agent %s has the descriptors %s; want 0 1 2", byName, name, read(t, s, "stdout"))
+			}
 		}
 	}
 }
