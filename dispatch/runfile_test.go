@@ -2,8 +2,13 @@ package dispatch_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -45,8 +50,12 @@ func (e *engine) runFiles() []string {
 
 // inRun starts the task "own" of the agent "chief", which works until it is let go. The agent "broken" fails.
 func inRun(t *testing.T) (e *engine, letGo func()) {
+	return inRunWith(t, mailbox.TailOptions{})
+}
+
+func inRunWith(t *testing.T, opts mailbox.TailOptions) (e *engine, letGo func()) {
 	e, over := newEngine(t), make(chan bool)
-	e.dirs = true
+	e.dirs, e.opts.Tail = true, opts
 	e.plays["chief"] = func(ctx context.Context, j task.Job) task.Outcome {
 		select {
 		case <-over:
@@ -204,4 +213,90 @@ func TestRetentionForgetsHowFarTaskFilesOfRunsWereRead(t *testing.T) {
 	if n := e.events(task.KindFileGone); n != 0 {
 		t.Errorf("%d events say that a file is gone; want none for a file that was read", n)
 	}
+}
+
+func TestAnAgentThatTakesRightsFromItsTaskFileStopsNoIntake(t *testing.T) {
+	if os.Geteuid() == 0 {
+		asNobody(t)
+		return
+	}
+	for _, mode := range []os.FileMode{0o400, 0o200, 0} {
+		e, letGo := inRun(t)
+		e.write(requestOf("chief", "child", "quick") + "\n" + requestOf("chief", "last", "quick"))
+		e.must(os.Chmod(e.runFiles()[0], mode))
+		letGo()
+		e.await("own", task.Done)
+		e.Look(t.Context())
+		e.send("other", "quick")
+		for _, id := range []string{"other", "child", "last"} {
+			e.Look(t.Context())
+			e.await(id, task.Done)
+		}
+		e.Look(t.Context())
+		if left := e.runFiles(); left != nil {
+			t.Errorf("mode %v: task files are left: %q", mode, left)
+		}
+	}
+}
+
+// asNobody runs the test that calls it again, as a user whom permissions bind.
+func asNobody(t *testing.T) {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "dispatch-user-*") // t.TempDir is closed to others
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	self, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const nobody = 65534
+	binary := filepath.Join(dir, "test")
+	if err := errors.Join(os.WriteFile(binary, self, 0o755), os.Chmod(binary, 0o755), os.Chmod(dir, 0o755), os.Chown(dir, nobody, nobody)); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(binary, "-test.run=^"+t.Name()+"$", "-test.timeout=1m")
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "HOME="+dir, "TMPDIR="+dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("as nobody: %v\n%s", err, out)
+	}
+}
+
+func TestATaskFileThatCannotBePutAwayStopsNoIntake(t *testing.T) {
+	e, letGo := inRun(t)
+	e.write(requestOf("chief", "child", "quick") + "\n")
+	obstacle := filepath.Join(e.parts.State.RunDir("own", 1, 1), mailbox.KeptTasks, "directory")
+	e.must(os.MkdirAll(obstacle, 0o700))
+	letGo()
+	e.await("own", task.Done)
+	e.Look(t.Context())
+	e.send("other", "quick")
+	e.Look(t.Context())
+	e.await("child", task.Done)
+	e.await("other", task.Done)
+	if n := len(e.Faults()); n != 1 {
+		t.Errorf("%d faults are reported; want one about the file", n)
+	}
+	e.must(os.RemoveAll(filepath.Dir(obstacle)))
+	e.Look(t.Context())
+	if left, n := e.runFiles(), len(e.Faults()); left != nil || n != 0 {
+		t.Errorf("task files %q and %d faults are left", left, n)
+	}
+}
+
+func TestTheLinesOfARunLetTheMailboxHaveItsTurn(t *testing.T) {
+	e, letGo := inRunWith(t, mailbox.TailOptions{BatchLines: 1})
+	var all strings.Builder
+	for n := range 100 {
+		fmt.Fprintln(&all, requestOf("chief", fmt.Sprintf("child-%d", n), "slow"))
+	}
+	e.write(all.String())
+	e.send("other", "quick")
+	e.Look(t.Context())
+	if other, last := e.row("other").Seq, e.row("child-99").Seq; other == 0 || last == 0 || other > last {
+		t.Errorf("the line of the mailbox has the number %d, and the last one of the run %d; want it before", other, last)
+	}
+	letGo()
 }

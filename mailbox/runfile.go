@@ -3,6 +3,7 @@ package mailbox
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -97,13 +98,11 @@ func (t *Tail) Names() []string {
 	return names
 }
 
-// Unread returns how many bytes of a file were not read at the last look.
-func (t *Tail) Unread(file string) int64 {
+// AllRead reports whether the last look found a file and read all of it. It is false for a file
+// that could not be read.
+func (t *Tail) AllRead(file string) bool {
 	s := t.named[filepath.Base(file)]
-	if s == nil {
-		return 0
-	}
-	return s.seen.size - s.cursor.Offset
+	return s != nil && s.seen != stamp{} && s.seen.size <= s.cursor.Offset
 }
 
 // KeepRunFile moves the file of a run that is over, whose lines are read, to the run
@@ -122,14 +121,40 @@ func (s *State) KeepRunFile(f RunFile) error {
 	return wrapRunFile(f, err)
 }
 
-// EndLine ends the last line of the file of a run that is over: nobody will.
-func (s *State) EndLine(f RunFile) error {
-	file, err := s.root.OpenFile(f.file(), os.O_WRONLY|os.O_APPEND, 0)
-	if err == nil {
-		_, err = file.WriteString("\n")
-		err = errors.Join(err, file.Close())
+// EndLine ends the last line of the file of a run that is over: nobody will. It makes a file
+// readable that the agent has closed to its user. It reports whether it changed anything.
+func (s *State) EndLine(f RunFile) (changed bool, err error) {
+	info, err := s.root.Lstat(f.file())
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
 	}
-	return wrapRunFile(f, err)
+	const readWrite = 0o600
+	if err == nil && info.Mode().Perm()&readWrite != readWrite {
+		changed, err = true, s.root.Chmod(f.file(), readWrite)
+	}
+	if err != nil {
+		return false, wrapRunFile(f, err)
+	}
+	file, err := s.root.OpenFile(f.file(), os.O_RDWR|os.O_APPEND, 0)
+	if err != nil {
+		return false, wrapRunFile(f, err)
+	}
+	ended, err := endLine(file)
+	return changed || ended, wrapRunFile(f, errors.Join(err, file.Close()))
+}
+
+// endLine appends a newline to a file whose last byte is none.
+func endLine(file *os.File) (ended bool, err error) {
+	size, err := file.Seek(0, io.SeekEnd)
+	if err != nil || size == 0 {
+		return false, err
+	}
+	var last [1]byte
+	if _, err := file.ReadAt(last[:], size-1); err != nil || last[0] == '\n' {
+		return false, err
+	}
+	_, err = file.WriteString("\n")
+	return err == nil, err
 }
 
 func wrapRunFile(f RunFile, err error) error {

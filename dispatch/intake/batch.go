@@ -29,7 +29,8 @@ type Intake struct {
 	RunFiles    *RunFiles
 }
 
-// runFilesEvery is after how many batches of the mailbox those of sandboxes have their turn.
+// runFilesEvery is after how many batches of the mailbox those of sandboxes have their turn, which
+// also comes when the mailbox has no more.
 const runFilesEvery = 16
 
 // Look accepts all new lines, one batch per transaction. It reports paused when the queue is
@@ -45,10 +46,11 @@ func (in *Intake) Look(ctx context.Context) (paused bool, err error) {
 	}
 	var next *nextBatch
 	defer func() { next.wait() }()
+	var runs progress
 	for n := 0; ctx.Err() == nil; n++ {
 		if n%runFilesEvery == 0 {
-			if paused, err := in.lookAtRuns(ctx); paused || err != nil {
-				return paused, err
+			if runs, err = in.lookAtRuns(ctx); runs.paused || err != nil {
+				return runs.paused, err
 			}
 		}
 		if !in.Queue.HasRoom() {
@@ -57,6 +59,10 @@ func (in *Intake) Look(ctx context.Context) (paused bool, err error) {
 		batch, err := in.Tail.Next()
 		if err != nil {
 			return false, err
+		}
+		if batch.Empty() && runs.more {
+			n = -1 // their turn
+			continue
 		}
 		if batch.Empty() {
 			return false, in.Acceptor.RecoveryDone(ctx)

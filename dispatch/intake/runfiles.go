@@ -18,6 +18,7 @@ type RunFiles struct {
 	kept    map[string]bool       // files that were put away since the last look
 	empty   bool                  // the last look found no file, and will find none before another change
 	changed time.Time             // the last change of the directory before that look
+	faults  map[string]string     // why files can't be put away, as reported
 }
 
 // clockStep is longer than the steps in which the clock of a file system goes: a change that is as
@@ -26,64 +27,70 @@ const clockStep = time.Second
 
 // NewRunFiles makes RunFiles of a Tail.
 func NewRunFiles(tail *mailbox.Tail) *RunFiles {
-	return &RunFiles{Tail: tail, authors: map[string]*task.Task{}, kept: map[string]bool{}}
+	return &RunFiles{Tail: tail, authors: map[string]*task.Task{}, kept: map[string]bool{}, faults: map[string]string{}}
 }
 
-// lookAtRuns accepts the new lines of the task files of runs, and puts files away that have no
-// more.
-func (in *Intake) lookAtRuns(ctx context.Context) (paused bool, err error) {
+// lookAtRuns accepts new lines of the task files of runs, and puts files away that have no more.
+// It reports whether there may be more to accept or to put away.
+func (in *Intake) lookAtRuns(ctx context.Context) (p progress, err error) {
 	files := in.RunFiles
 	changed, err := in.State.RunFilesChanged()
 	if err != nil || files.empty && changed.Equal(files.changed) {
-		return false, err
+		return progress{}, err
 	}
 	files.empty = false
-	for more := true; more; {
-		over, err := in.endedRuns(ctx)
-		if err != nil {
-			return false, err
-		}
-		before := files.Tail.Names()
-		if paused, err := in.readRunFiles(ctx); paused || err != nil || ctx.Err() != nil {
-			return paused, err
-		}
-		now := files.Tail.Names()
-		files.kept = map[string]bool{} // the look has left them out
-		ended, err := in.keepRead(over)
-		if err != nil {
-			return false, err
-		}
-		more = ended || slices.ContainsFunc(now, func(file string) bool { return !slices.Contains(before, file) })
+	over, err := in.endedRuns(ctx)
+	if err != nil {
+		return progress{}, err
 	}
-	files.empty = len(files.Tail.Names()) == 0 && time.Since(changed) > clockStep
+	before := files.Tail.Names()
+	if p, err := in.readRunFiles(ctx); p != (progress{}) || err != nil || ctx.Err() != nil {
+		return p, err
+	}
+	now := files.Tail.Names()
+	files.kept = map[string]bool{} // the look has left them out
+	p.more = in.keepRead(over) || slices.ContainsFunc(now, func(file string) bool { return !slices.Contains(before, file) })
+	files.empty = !p.more && len(now) == 0 && time.Since(changed) > clockStep
 	files.changed = changed
-	return false, nil
+	return p, nil
 }
 
-// readRunFiles accepts the new lines of the task files of runs.
-func (in *Intake) readRunFiles(ctx context.Context) (paused bool, err error) {
-	for ctx.Err() == nil {
+// A progress says how far a look at the task files of runs came.
+type progress struct {
+	paused bool // the queue is full
+	more   bool // there may be more for another look
+}
+
+// runFilesTurn is the most batches of runs before the mailbox has its turn.
+const runFilesTurn = 16
+
+// readRunFiles accepts new lines of the task files of runs.
+func (in *Intake) readRunFiles(ctx context.Context) (progress, error) {
+	for n := 0; ctx.Err() == nil; n++ {
 		if !in.Queue.HasRoom() {
-			return true, nil
+			return progress{paused: true}, nil
 		}
 		batch, err := in.RunFiles.Tail.Next()
 		if err != nil || batch.Empty() {
-			return false, err
+			return progress{}, err
+		}
+		if n == runFilesTurn {
+			return progress{more: true}, nil // the next turn begins with this batch
 		}
 		author, _, err := in.authorOf(ctx, batch.Cursor.Path)
 		if err != nil {
-			return false, err
+			return progress{}, err
 		}
 		submissions := in.decode(batch.Lines, runtime.GOMAXPROCS(0))
 		for _, c := range submissions {
 			c.WrittenBy(author)
 		}
 		if err := in.acceptBatch(ctx, batch, submissions); err != nil {
-			return false, err // the next look reads the batch again
+			return progress{}, err // the next look reads the batch again
 		}
 		in.RunFiles.Tail.Done(batch)
 	}
-	return false, nil
+	return progress{}, nil
 }
 
 // endedRuns returns the files that the last look found and whose runs have ended: nobody writes
@@ -132,25 +139,39 @@ func (in *Intake) authorOf(ctx context.Context, file string) (*task.Task, task.R
 }
 
 // keepRead puts files away whose lines are all read. A file without a newline at its end gets
-// one, so that its last line is read; then ended is set.
-func (in *Intake) keepRead(over []string) (ended bool, err error) {
+// one, so that its last line is read; then changed is set. A file that can't be put away stops no
+// other.
+func (in *Intake) keepRead(over []string) (changed bool) {
 	for _, file := range over {
 		name, ok := mailbox.ParseRunFile(file)
 		if !ok {
 			continue
 		}
-		if in.RunFiles.Tail.Unread(file) > 0 {
-			if err := in.State.EndLine(name); err != nil {
-				return false, err
-			}
-			ended = true
+		if !in.RunFiles.Tail.AllRead(file) {
+			ended, err := in.State.EndLine(name)
+			in.reportRunFile(file, err)
+			changed = changed || ended
 			continue
 		}
-		if err := in.State.KeepRunFile(name); err != nil {
-			return false, err
+		err := in.State.KeepRunFile(name)
+		in.reportRunFile(file, err)
+		if err == nil {
+			delete(in.RunFiles.authors, file)
+			in.RunFiles.kept[file] = true
 		}
-		delete(in.RunFiles.authors, file)
-		in.RunFiles.kept[file] = true
 	}
-	return ended, nil
+	return changed
+}
+
+// reportRunFile reports once why a file can't be put away; nil: it can.
+func (in *Intake) reportRunFile(file string, err error) {
+	reported := in.RunFiles.faults
+	switch cause, was := reported[file]; {
+	case err == nil && was:
+		delete(reported, file)
+		in.FaultLog.ReportFile(file, nil)
+	case err != nil && cause != err.Error():
+		reported[file] = err.Error()
+		in.FaultLog.ReportFile(file, err)
+	}
 }
