@@ -150,7 +150,7 @@ func (g *Agent) enclose(s *runner.Spec, j task.Job, b host.Bubblewrap) error {
 		protectGit(&r, p)
 	}
 	if settings.Profile != sandbox.ReadOnly {
-		if err := noteAbsent(j, r); err != nil {
+		if err := noteGit(j, r); err != nil {
 			return err
 		}
 	}
@@ -242,22 +242,6 @@ func (g *Agent) refs(j task.Job) []sandbox.Path {
 		}
 	}
 	return paths
-}
-
-// protectGit keeps the hooks and the configuration of a repository read-only, since git runs
-// them also outside of the sandbox. The repository becomes a mount, so it can't be renamed.
-func protectGit(r *sandbox.Run, p sandbox.Path) {
-	repository := filepath.Join(p.Real, ".git")
-	if info, err := os.Lstat(repository); p.Real == "" || err != nil || !info.IsDir() {
-		return
-	}
-	r.Write = append(r.Write, sandbox.Path{Name: repository, Real: repository})
-	for _, name := range []string{"hooks", "config"} {
-		path := filepath.Join(repository, name)
-		if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSymlink == 0 {
-			r.Fixed = append(r.Fixed, path)
-		}
-	}
 }
 
 // notEnclosed returns the outcome of a run without an agent, because bubblewrap failed.

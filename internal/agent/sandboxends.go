@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -15,46 +17,59 @@ import (
 	"mailboxd/internal/task"
 )
 
-// absentFile is the file of a run directory with what git obeys and didn't exist in the
-// writable directories of a run before it: a sandbox can't make it read-only.
-const absentFile = "git-absent.json"
+// gitFile is the file of a run directory with what a sandbox can't make read-only of what git
+// obeys in the writable directories of a run: what was absent or a link before the run.
+const gitFile = "git-before.json"
 
 // gitObeys are paths below a project. Git reads a configuration from commondir, and runs hooks
 // and what a configuration names, also outside of the sandbox.
-var gitObeys = []string{".git", ".git/commondir", ".git/hooks"}
+var gitObeys = []string{".git", ".git/commondir", ".git/config", ".git/hooks"}
 
-// noteAbsent records what git obeys and doesn't exist yet.
-func noteAbsent(j task.Job, r sandbox.Run) error {
-	var absent []string
+// A gitState is what a path is that git obeys. The zero value is a file or a directory.
+type gitState struct {
+	Absent bool   `json:"absent,omitzero"` // there is none, or it is a link to nothing
+	Link   string `json:"link,omitzero"`   // the target of a link
+}
+
+func gitStateOf(path string) gitState {
+	_, err := os.Stat(path)
+	link, _ := os.Readlink(path) // "" for anything else
+	return gitState{Absent: errors.Is(err, fs.ErrNotExist), Link: link}
+}
+
+// noteGit records what git obeys and is absent or a link.
+func noteGit(j task.Job, r sandbox.Run) error {
+	before := map[string]gitState{}
 	for _, p := range append(r.Write, r.Cwd) {
 		for _, name := range gitObeys {
 			path := filepath.Join(p.Real, name)
-			if _, err := os.Lstat(path); p.Real != "" && errors.Is(err, fs.ErrNotExist) {
-				absent = append(absent, path)
+			if state := gitStateOf(path); p.Real != "" && state != (gitState{}) {
+				before[path] = state
 			}
 		}
 	}
-	if len(absent) == 0 {
+	if len(before) == 0 {
 		return nil
 	}
-	text, err := json.Marshal(absent)
+	text, err := json.Marshal(before)
 	if err != nil {
 		return err
 	}
-	return create(inDir(j, absentFile), append(text, '\n'))
+	return create(inDir(j, gitFile), append(text, '\n'))
 }
 
-// planted returns what git obeys, and exists only since a run.
+// planted returns what git obeys, and exists or leads elsewhere only since a run.
 func planted(dir string) (paths []string) {
-	text, err := os.ReadFile(filepath.Join(dir, absentFile))
-	var absent []string
-	if err != nil || json.Unmarshal(text, &absent) != nil {
+	text, err := os.ReadFile(filepath.Join(dir, gitFile))
+	var before map[string]gitState
+	if err != nil || json.Unmarshal(text, &before) != nil {
 		return nil // no sandbox, or none that writes
 	}
 	made := map[string]bool{}
-	for _, path := range absent { // a repository comes before what is in it
-		info, err := os.Lstat(path)
-		if err != nil || made[filepath.Dir(path)] || info.IsDir() && filepath.Base(path) == "hooks" && !hasHooks(path) {
+	for _, path := range slices.Sorted(maps.Keys(before)) { // a repository comes before what is in it
+		now := gitStateOf(path)
+		gone := now == gitState{Absent: true}
+		if gone || now == before[path] || made[filepath.Dir(path)] || filepath.Base(path) == "hooks" && !hasHooks(path) {
 			continue
 		}
 		made[path] = true
@@ -63,7 +78,7 @@ func planted(dir string) (paths []string) {
 	return paths
 }
 
-// hasHooks reports whether a directory has a file that isn't an example.
+// hasHooks reports whether a path is anything but a directory of examples.
 func hasHooks(dir string) bool {
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {
