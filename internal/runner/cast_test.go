@@ -31,7 +31,7 @@ var roles = map[string]func(){
 	"echo":         func() { io.Copy(os.Stdout, os.Stdin) },
 	"environ":      func() { fmt.Println(strings.Join(os.Environ(), "\n")) },
 	"where":        func() { wd, _ := os.Getwd(); fmt.Println(wd) },
-	"slack":        func() { io.Copy(os.Stdout, open("/proc/self/timerslack_ns")) },
+	"slack":        func() { fmt.Print(unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)) },
 	"suicide":      func() { syscall.Kill(os.Getpid(), syscall.SIGKILL); forever() },
 	"hang":         func() { forever() },
 	"stubborn": func() {
