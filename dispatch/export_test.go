@@ -67,5 +67,15 @@ func (d *Dispatcher) HeldSeqs() (seqs []int64) {
 	return seqs
 }
 
+// Assign has the router give a task to the inbox of an agent, up to its transaction.
+func (d *Dispatcher) Assign(seq int64, agent string) { d.steps.router.assign(seq, agent) }
+
+// Assigned reports whether the router knows that a task is on its way to the inbox of an agent.
+func (d *Dispatcher) Assigned(seq int64) bool {
+	d.steps.router.mu.Lock()
+	defer d.steps.router.mu.Unlock()
+	return d.steps.router.assigned[seq] != ""
+}
+
 // HasRoom reports whether intake may continue.
 func (d *Dispatcher) HasRoom() bool { return d.Queue.HasRoom() }

@@ -85,6 +85,7 @@ func (rt *router) pass(ctx, work context.Context, due map[int64]bool) {
 		if ctx.Err() != nil {
 			return
 		}
+		rt.sweep()
 		if !due[seq] && !rt.anyFree(load) {
 			continue
 		}
@@ -143,14 +144,7 @@ func (rt *router) load(agent string) int {
 	if rt.Agents.Inbox(agent).File == "" {
 		return rt.Queue.Load(agent)
 	}
-	n := 0
-	for _, held := range rt.Held.All() {
-		if held.Waiting && held.Agent.Value() == agent {
-			n++
-			rt.forget(held.Seq)
-		}
-	}
-	return n + rt.underway(agent)
+	return rt.Held.InInbox(agent, rt.underway(agent))
 }
 
 // assign records a task that an agent will find in its inbox.
@@ -160,25 +154,34 @@ func (rt *router) assign(seq int64, agent string) {
 	rt.assigned[seq] = agent
 }
 
-func (rt *router) forget(seq int64) {
-	rt.mu.Lock()
-	defer rt.mu.Unlock()
-	delete(rt.assigned, seq)
-}
-
-// underway counts the tasks that are on their way to the inbox of an agent.
-func (rt *router) underway(agent string) (n int) {
+// underway returns the tasks that are on their way to the inbox of an agent, and perhaps some that
+// are in it.
+func (rt *router) underway(agent string) (seqs []int64) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	for seq, to := range rt.assigned {
-		row, err := rt.Ledger.Task(context.Background(), seq)
-		if err == nil && row.State != task.Queued {
-			delete(rt.assigned, seq)
-			continue
-		}
-		if to == agent {
-			n++
+		if to == agent && rt.isUnderway(seq) {
+			seqs = append(seqs, seq)
 		}
 	}
-	return n
+	return seqs
+}
+
+// isUnderway reports whether an assigned task is queued for its inbox, or in it.
+func (rt *router) isUnderway(seq int64) bool {
+	row, err := rt.Ledger.Task(context.Background(), seq)
+	return err != nil || row.State == task.Queued || row.State == task.Waiting
+}
+
+// sweep forgets the assigned tasks that the held tasks have as those of an inbox, or that are
+// elsewhere. Only the goroutine of the router does that: a task that it assigns is elsewhere until
+// its transaction.
+func (rt *router) sweep() {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	for seq := range rt.assigned {
+		if rt.Held.IsInInbox(seq) || !rt.isUnderway(seq) {
+			delete(rt.assigned, seq)
+		}
+	}
 }

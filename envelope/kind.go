@@ -76,3 +76,13 @@ var kinds = []Kind{
 
 // Known reports whether a kind is one that we write, and no word of an agent.
 func (k Kind) Known() bool { return slices.Contains(kinds, k) }
+
+// IsLineError reports whether an error kind concerns the line itself, not the work that the
+// line asks for.
+func (k Kind) IsLineError() bool {
+	switch k {
+	case InvalidJSON, InvalidEnvelope, UnsupportedVersion, SecurityViolation:
+		return true
+	}
+	return false
+}

@@ -1,6 +1,7 @@
 package envelope
 
 import (
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -82,4 +83,11 @@ func (t Task) Named(key string) string {
 		return ""
 	}
 	return text
+}
+
+// WithoutRef returns the task without the reference to its context. Its message has an inline
+// context in its place.
+func (t Task) WithoutRef(uri string) Task {
+	t.Refs = slices.DeleteFunc(slices.Clone(t.Refs), func(r Ref) bool { return r.URI == uri || r.URI == "file://"+uri })
+	return t
 }

@@ -36,7 +36,7 @@ func (ac *Acceptor) Accept(tx *store.Transaction, known *KnownIDs, c *Submission
 	if err != nil {
 		return err
 	}
-	if found && c.isFragment() && !store.IsLineError(last.Kind) {
+	if found && c.isFragment() && !last.Kind.IsLineError() {
 		return tx.Log(lineRejected(c)) // the content of the line is unknown
 	}
 	if found {
@@ -102,7 +102,7 @@ func (k *KnownIDs) latest(tx *store.Transaction, id envelope.ID) (task.Task, boo
 // id, and never replaces a complete request.
 func (c *Submission) isFragment() bool {
 	kind := c.Verdict.Findings.Kind()
-	return c.Line.TooLong || kind == envelope.InvalidJSON || store.IsLineError(kind) && slices.Contains(c.Verdict.Findings, envelope.SharedLine)
+	return c.Line.TooLong || kind == envelope.InvalidJSON || kind.IsLineError() && slices.Contains(c.Verdict.Findings, envelope.SharedLine)
 }
 
 // isDuplicate reports whether a submission has the content of a known revision.

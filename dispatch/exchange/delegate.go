@@ -315,7 +315,7 @@ func (g *Delegator) judgeInContext(c *Submission, several bool, findings envelop
 		var context envelope.Findings
 		context, degraded = g.Reader.CheckContext(*c.Message, c.Task.Agent)
 		if findings = append(findings, context...); degraded {
-			c.Task = store.WithoutContext(c.Task, c.Message.Context.Ref)
+			c.Task = c.Task.WithoutRef(c.Message.Context.Ref)
 		}
 	}
 	if !several || findings.Refused() {

@@ -17,7 +17,7 @@ import (
 // look adopts the result (dispatch, adoptPlaced). That happens when all revisions of its id are
 // read.
 func (ac *Acceptor) HoldRecovered(t envelope.Task, v task.Verdict) task.Verdict {
-	if !ac.Lost || t.ID == "" || store.IsLineError(v.Findings.Kind()) {
+	if !ac.Lost || t.ID == "" || v.Findings.Kind().IsLineError() {
 		return v
 	}
 	if !v.Admit && ac.Box.HasResult(t.ID) {

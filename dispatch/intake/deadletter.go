@@ -15,7 +15,7 @@ import (
 // their file does not stop intake.
 func deadLetters(submissions []*exchange.Submission) (lines [][]byte) {
 	for _, c := range submissions {
-		if store.IsLineError(c.Verdict.Findings.Kind()) {
+		if c.Verdict.Findings.Kind().IsLineError() {
 			lines = append(lines, exchange.DeadLetter(c).Line())
 		}
 	}

@@ -35,23 +35,24 @@ type heldTask struct {
 type HeldSet struct {
 	After *schedule.After // which task each waits for the end of
 
-	mu      sync.Mutex // guards the fields below
-	tasks   map[int64]heldTask
-	unbound int // how many of them are Unbound
+	mu              sync.Mutex // guards the fields below
+	tasks           map[int64]heldTask
+	unbound         int                           // how many of them are Unbound
+	waiting, logins map[unique.Handle[string]]int // how many of an agent are Waiting, and Login: routing asks often
 }
 
-func newHeldSet() *HeldSet { return &HeldSet{After: schedule.NewAfter(), tasks: map[int64]heldTask{}} }
+func newHeldSet() *HeldSet {
+	return &HeldSet{
+		After: schedule.NewAfter(), tasks: map[int64]heldTask{},
+		waiting: map[unique.Handle[string]]int{}, logins: map[unique.Handle[string]]int{},
+	}
+}
 
 // Add adds a task that is held, waits for its agent, or is in review.
 func (h *HeldSet) Add(row task.Task) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.tasks[row.Seq].Unbound {
-		h.unbound--
-	}
-	if core.Unbound(row) {
-		h.unbound++
-	}
+	h.count(h.tasks[row.Seq], -1)
 	h.tasks[row.Seq] = heldTask{
 		Position: task.Position{Seq: row.Seq, Priority: row.Priority}, id: row.ID, Agent: unique.Make(row.Agent),
 		InBackoff: InBackoff(row), Budget: row.WaitsForBudget(),
@@ -59,6 +60,20 @@ func (h *HeldSet) Add(row task.Task) {
 		Limited: row.State == task.Held && slices.Contains(row.Reasons, task.ProviderLimit), suspended: conversation.Suspended(row),
 		Login:   row.State == task.Held && slices.Contains(row.Reasons, task.AuthRequired),
 		Unbound: core.Unbound(row), Waiting: row.State == task.Waiting,
+	}
+	h.count(h.tasks[row.Seq], 1)
+}
+
+// count adds n to what a task counts in.
+func (h *HeldSet) count(t heldTask, n int) {
+	if t.Unbound {
+		h.unbound += n
+	}
+	if t.Waiting {
+		h.waiting[t.Agent] += n
+	}
+	if t.Login {
+		h.logins[t.Agent] += n
 	}
 }
 
@@ -68,10 +83,35 @@ func (h *HeldSet) Remove(seq int64) (heldTask, bool) {
 	defer h.mu.Unlock()
 	task, held := h.tasks[seq]
 	delete(h.tasks, seq)
-	if task.Unbound {
-		h.unbound--
-	}
+	h.count(task, -1)
 	return task, held
+}
+
+// InInbox returns how many tasks the inbox of an agent has, with those that are on their way there.
+func (h *HeldSet) InInbox(agent string, underway []int64) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n := h.waiting[unique.Make(agent)]
+	for _, seq := range underway {
+		if !h.tasks[seq].Waiting {
+			n++
+		}
+	}
+	return n
+}
+
+// IsInInbox reports whether a task is in the inbox of its agent.
+func (h *HeldSet) IsInInbox(seq int64) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.tasks[seq].Waiting
+}
+
+// NeedsLogin reports whether a task is held because its agent needs a login.
+func (h *HeldSet) NeedsLogin(agent string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.logins[unique.Make(agent)] > 0
 }
 
 // MarkConflictLogged records that the caller logs an event about a file in place of a task's

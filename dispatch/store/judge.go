@@ -47,16 +47,6 @@ func (rd *Reader) judgeFor(t envelope.Task, findings envelope.Findings, now time
 	return v
 }
 
-// IsLineError reports whether an error kind concerns the line itself, not the work that the
-// line asks for.
-func IsLineError(kind envelope.Kind) bool {
-	switch kind {
-	case envelope.InvalidJSON, envelope.InvalidEnvelope, envelope.UnsupportedVersion, envelope.SecurityViolation:
-		return true
-	}
-	return false
-}
-
 // Cleared reports whether a task may start: policy admits it, and nothing holds it except an
 // approval that was given for this content.
 func (rd *Reader) Cleared(ctx context.Context, row task.Task, v task.Verdict) (bool, error) {

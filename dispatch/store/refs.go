@@ -2,7 +2,6 @@ package store
 
 import (
 	"errors"
-	"slices"
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
@@ -89,13 +88,6 @@ func (rd *Reader) CheckContext(m envelope.Message, agent string) (findings envel
 	return envelope.Findings{f}, false
 }
 
-// WithoutContext returns a task without the reference to its context. The message has an inline
-// context in its place.
-func WithoutContext(t envelope.Task, ref string) envelope.Task {
-	t.Refs = slices.DeleteFunc(slices.Clone(t.Refs), func(r envelope.Ref) bool { return r.URI == ref || r.URI == "file://"+ref })
-	return t
-}
-
 // RequestOf decodes the kept request of a task again. It also checks the context again, which
 // may have changed.
 func (rd *Reader) RequestOf(row task.Task, raw []byte) (envelope.Task, envelope.Findings) {
@@ -113,7 +105,7 @@ func (rd *Reader) RequestOf(row task.Task, raw []byte) (envelope.Task, envelope.
 	if !findings.Refused() {
 		context, degraded := rd.CheckContext(m, row.Agent)
 		if findings = append(findings, context...); degraded {
-			return WithoutContext(m.Request, m.Context.Ref), findings
+			return m.Request.WithoutRef(m.Context.Ref), findings
 		}
 	}
 	return m.Request, findings

@@ -199,15 +199,9 @@ func (ch Chooser) gather(ctx context.Context, row task.Task, all []route.Candida
 	if err := ch.readPerformance(ctx); err != nil {
 		return err
 	}
-	login := map[string]bool{}
-	for _, held := range ch.Held.All() {
-		if held.Login {
-			login[held.Agent.Value()] = true
-		}
-	}
 	for i := range all {
 		c := &all[i]
-		c.Login, c.Running = login[c.ID], load(c.ID)
+		c.Login, c.Running = ch.Held.NeedsLogin(c.ID), load(c.ID)
 		ch.RecentRuns.Performance.describe(c)
 		var err error
 		if c.Budget, err = ch.spent(ctx, c.ID, accounts[c.ID], now); err != nil {
