@@ -225,7 +225,7 @@ func (st *steps) reevaluateHeld(ctx context.Context, row task.Task, t envelope.T
 	if conversation.Follows(row) {
 		return true, st.completer.ReevaluateFollower(ctx, row, t)
 	}
-	if core.Unbound(row) {
+	if core.Unbound(row) && len(core.Lasting(row.Reasons)) == 0 { // under an operator's hold only its deadline counts
 		st.router.wakeFor(row.Seq)
 		return true, nil
 	}

@@ -2,6 +2,7 @@ package dispatch_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -124,5 +125,19 @@ func TestALookAtTheAgentsKeepsATaskOnItsWayToAnInbox(t *testing.T) {
 	}
 	if !e.Assigned(seq) {
 		t.Error("the router doesn't know of t1 any more")
+	}
+}
+
+func TestATaskWithoutAnAgentEndsAtItsDeadlineUnderAnOperatorsHold(t *testing.T) {
+	e, _, finish := newRoutingEngine(t)
+	defer close(finish)
+	e.start()
+	e.must(errors.Join(e.Pause(t.Context(), "a", me), e.Pause(t.Context(), "b", me)))
+	e.send("t1", "*", `"deadline":"`+time.Now().Add(time.Second).Format(time.RFC3339Nano)+`"`)
+	if err := e.Hold(t.Context(), "t1", me); err != nil && e.row("t1").State != task.Done { // a slow machine may be late
+		t.Fatal(err)
+	}
+	if row := e.await("t1", task.Done); row.Kind != envelope.DeadlineExceeded {
+		t.Errorf("t1 ended as %s; want deadline_exceeded", row.Kind)
 	}
 }
