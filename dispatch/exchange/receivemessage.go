@@ -164,11 +164,11 @@ func (rc *Receiver) receiveAnnouncement(tx *store.Transaction, c *Submission) er
 	if err := rc.record(tx, c); err != nil {
 		return err
 	}
-	if err := tx.Announce(task.Announcement{Name: m.From, Supports: m.Supports, Since: c.Now}); err != nil {
-		return err
+	if m.Clutch != nil && rc.Agents.Known(m.From) {
+		return nil // its card narrows the choice of agents, in memory alone
 	}
-	if m.Clutch != nil {
-		return nil // the registry is asked for, not sent
+	if err := tx.Announce(task.Announcement{Name: m.From, Supports: m.Supports, Since: c.Now}); err != nil || m.Clutch != nil {
+		return err // the registry is asked for, not sent
 	}
 	for _, answer := range conversation.Capabilities(rc.Agents.Protocol.Agents(), rc.Agents.Protocol.Supports) {
 		answer.Dialect = m.Dialect
