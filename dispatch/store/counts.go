@@ -53,10 +53,10 @@ func (c *Counts) add(f *Consequences) {
 			sum.Took += r.run.Finished.Sub(r.run.Started)
 		}
 		if r.run.Tokens != nil {
-			sum.Tokens += *r.run.Tokens
+			sum.Tokens += min(*r.run.Tokens, task.MaxAmount)
 		}
 		if r.run.USDCents != nil {
-			sum.USDCents += *r.run.USDCents
+			sum.USDCents += min(*r.run.USDCents, task.MaxAmount)
 		}
 		c.runs[c.name(r.agent)] = sum
 	}

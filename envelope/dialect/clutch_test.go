@@ -577,3 +577,24 @@ func TestEachActSurvivesOnTheWayToClutchAndBack(t *testing.T) {
 		}
 	}
 }
+
+// The top of a wrapped answer may have a result beside an output that is a text.
+func TestAClutchAnswerWithOutputAndResultReadsTheSameEachTime(t *testing.T) {
+	for range 100 {
+		m := decodeClutch(t, clutchSaying(t, "task.result", `{"success":true,"output":"a","result":"b"}`, ""))
+		if got := string(m.Answer.Output.Extra); got != `{"output":"a","result":"b"}` {
+			t.Fatalf("the output is %s; want both", got)
+		}
+	}
+}
+
+func TestTheUsageOfAnAgentDoesNotOverflow(t *testing.T) {
+	for _, said := range []string{
+		`{"input_tokens":9223372036854775807,"output_tokens":9223372036854775807}`,
+		`{"tokens":1,"cost_usd":92233720368547758.071}`,
+	} {
+		if cost := dialect.Usage([]byte(said)); cost == nil || cost.Tokens < 1 || cost.USDCents < 0 {
+			t.Errorf("the usage %s is read as %+v", said, cost)
+		}
+	}
+}

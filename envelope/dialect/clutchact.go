@@ -277,14 +277,19 @@ func (r *clutchReading) output() map[string]jsontext.Value {
 	for name, value := range r.payload.members {
 		switch {
 		case wrapped && name == "success":
-		case name == "output" && value.Kind() == '{':
-		case name == "output" && wrapped && all["result"] == nil: // a text, say
-			all["result"] = value
+		case name == "output": // below
 		case name == "status" && isStatus(value):
 		case name == "confidence" && wrapped && value.Kind() == '0': // of the answer, not in its output
 		case all[name] == nil:
 			all[name] = value
 		}
+	}
+	switch output := r.payload.members["output"]; {
+	case output == nil || output.Kind() == '{':
+	case wrapped && all["result"] == nil: // a text, say
+		all["result"] = output
+	default:
+		all["output"] = output
 	}
 	if all["summary"].Kind() != '"' {
 		all["summary"] = quoted(r.message.Text)

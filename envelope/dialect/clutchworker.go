@@ -2,6 +2,7 @@ package dialect
 
 import (
 	"cmp"
+	"math"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -89,12 +90,12 @@ func Usage(usage jsontext.Value) *envelope.Cost {
 	if !counted {
 		for _, name := range []string{"input_tokens", "output_tokens"} {
 			if n, ok := wholeOf(said[name]); ok {
-				tokens, counted = tokens+n, true
+				tokens, counted = tokens+min(n, math.MaxInt64-tokens), true
 			}
 		}
 	}
 	cents, exact, priced := centsOf(or(said["cost_usd"], said["cost"]))
-	if priced && !exact {
+	if priced && !exact && cents < math.MaxInt64 {
 		cents++
 	}
 	switch {
