@@ -146,17 +146,17 @@ func (e *eventWriter) Write(part []byte) (int, error) {
 // no daemon, goes on from the event that it saw last.
 func (s *server) live(w http.ResponseWriter, r *http.Request) {
 	after := startOf(r)
+	rd, daemon, err := s.opts.Location.Connect(r.Context())
+	if err != nil {
+		s.failWith(w, r, err) // the browser asks again
+		return
+	}
+	defer rd.Close()
 	w.Header().Set("Content-Type", "text/event-stream")
 	out := &eventWriter{w: w, control: http.NewResponseController(w)}
 	if out.send("retry: 1000\n\n") != nil {
 		return
 	}
-	rd, daemon, err := s.opts.Location.Connect(r.Context())
-	if err != nil {
-		_ = out.send("event: down\ndata: 0\n\n") // the browser asks again
-		return
-	}
-	defer rd.Close()
 	beat := &beat{out: out, last: after, sent: after}
 	var beating sync.WaitGroup
 	ctx, stop := context.WithCancel(r.Context())

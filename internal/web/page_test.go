@@ -252,3 +252,28 @@ func BenchmarkViewsOfTenThousandTasks(b *testing.B) {
 		})
 	}
 }
+
+func TestAChangeRightAfterAnotherIsAnnounced(t *testing.T) {
+	b, w := browser(t), newWorld(t)
+	b.enter(w.open())
+	w.send("first", "deployer", `{"seconds": 0}`)
+	b.sees("1 task waits for you")
+	w.send("second", "deployer", `{"seconds": 0}`)
+	b.until(`document.querySelector("#live").textContent.includes("2 tasks wait for you")`)
+}
+
+func TestTheAnswerToAFormStays(t *testing.T) {
+	b, w := browser(t), newWorld(t)
+	w.send("first", "deployer", `{"seconds": 0}`)
+	w.state("first", task.Held)
+	b.enter(w.open())
+	b.visit("/tasks/first")
+	b.sees("Digest")
+	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("form[action$='/deny']").submit()`))
+	b.sees("a denial needs a reason")
+	other := b.beside()
+	other.do(chromedp.Navigate(eval[string](b, `location.origin`)))
+	w.send("second", "deployer", `{"seconds": 0}`)
+	other.sees("2 tasks wait for you") // this page had the same event
+	b.sees("a denial needs a reason")
+}

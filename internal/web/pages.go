@@ -98,6 +98,7 @@ type page struct {
 	Last    int64  // the last event that the page knows
 	Here    string // the URL of the page
 	Path    string
+	Still   bool // the page answers a form, so nothing updates it
 	Data    any
 }
 
@@ -140,6 +141,7 @@ func (s *server) page(show showFunc) http.HandlerFunc {
 func (s *server) write(w http.ResponseWriter, r *http.Request, status int, p page) {
 	p.Root, p.Version, p.Approve, p.Now = s.root, s.pages.version, s.opts.Approve, cmp.Or(p.Now, time.Now())
 	p.Token, p.Here, p.Path = access.SessionOf(r).Token, r.URL.RequestURI(), r.URL.EscapedPath()
+	p.Still = r.Method == http.MethodPost
 	var text bytes.Buffer
 	if err := s.pages.templates[p.Name].ExecuteTemplate(&text, "layout", p); err != nil {
 		http.Error(w, "show page: "+err.Error(), http.StatusInternalServerError)
@@ -184,8 +186,11 @@ func (s *server) failWith(w http.ResponseWriter, r *http.Request, err error) {
 	said, answered := errors.AsType[*client.Error](err)
 	switch {
 	case errors.Is(err, client.ErrDown):
-		s.write(w, r, http.StatusServiceUnavailable, page{Name: "notice", Title: "No daemon", Data: notice{
-			"The daemon is not running. Its agents keep working meanwhile.", "Start it with mailboxd serve; the page continues by itself."}})
+		s.down(w, r, "The daemon is not running. Its agents keep working meanwhile.", "Start it with mailboxd serve")
+	case answered && (said.Kind == client.Stopping || said.Kind == client.Busy):
+		s.down(w, r, sentence(err.Error()), "Wait for the daemon")
+	case answered && said.Kind == client.Unfinished:
+		s.write(w, r, http.StatusAccepted, page{Name: "notice", Title: "It has begun", Data: notice{"It has begun and is not over yet: " + err.Error() + ".", "The page of the task shows its end."}})
 	case answered && said.Kind == client.NoTask, exit.CodeOf(err) == exit.NoTask:
 		s.fail(w, r, http.StatusNotFound, err.Error())
 	case answered && said.Kind == client.Conflict:
@@ -197,6 +202,15 @@ func (s *server) failWith(w http.ResponseWriter, r *http.Request, err error) {
 	default:
 		s.fail(w, r, http.StatusInternalServerError, err.Error())
 	}
+}
+
+// down shows that no daemon serves the page for now. Only a page that was asked for comes by itself.
+func (s *server) down(w http.ResponseWriter, r *http.Request, words, next string) {
+	if next += "; the page continues by itself."; r.Method == http.MethodPost {
+		next, _, _ = strings.Cut(next, ";")
+		next += ", and try again."
+	}
+	s.write(w, r, http.StatusServiceUnavailable, page{Name: "notice", Title: "No daemon", Data: notice{words, next}})
 }
 
 // refuse shows why a request is refused.

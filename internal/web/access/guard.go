@@ -91,7 +91,9 @@ func (g *Guard) Wrap(next http.Handler) http.Handler {
 		setHeaders(w.Header())
 		why, err := g.examine(r)
 		if err != nil {
-			w.Header().Set("Refresh", "2") // until a daemon can say who connected
+			if r.Method != http.MethodPost {
+				w.Header().Set("Refresh", "2") // until a daemon can say who connected
+			}
 			g.opts.Down(w, r, err)
 			return
 		}

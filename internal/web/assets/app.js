@@ -63,9 +63,10 @@ function fetchPage(url) {
 }
 
 let last = Number(document.body.dataset.last) || 0;
-let busy = false, again = false, heard = "", heardAt = 0;
+let busy = false, again = false, heard = "", heardAt = 0, later = 0;
 
 async function refresh() {
+  if ("still" in document.body.dataset) return; // the answer to a form
   if (busy) {
     again = true;
     return;
@@ -99,8 +100,13 @@ function show(page) {
 
 // announce tells screen readers what changed, at most every five seconds.
 function announce() {
-  const words = $("[data-announce]")?.dataset.announce;
-  if (!words || words === heard || Date.now() - heardAt < 5000) return;
+  const words = $("[data-announce]")?.dataset.announce, wait = heardAt + 5000 - Date.now();
+  clearTimeout(later);
+  if (!words || words === heard) return;
+  if (wait > 0) {
+    later = setTimeout(announce, wait);
+    return;
+  }
   if (heard) $("#live").textContent = words;
   [heard, heardAt] = [words, Date.now()];
 }
@@ -116,11 +122,16 @@ function state(now) {
 // The stream says which event is the newest. It is closed while nobody looks: a browser has six
 // connections to a host.
 let stream = null;
+let stale = !last; // the page is an error, or the stream was lost
 function listen() {
   if (!$("#link") || document.hidden) return;
   stream?.close();
   stream = new EventSource("/live?after=" + last);
-  stream.onopen = () => state("live");
+  stream.onopen = () => {
+    state("live");
+    if (stale) refresh();
+    stale = false;
+  };
   stream.onmessage = (e) => {
     last = Number(e.data);
     state("live");
@@ -129,6 +140,7 @@ function listen() {
   stream.addEventListener("anew", () => location.reload());
   const retry = () => {
     state("down");
+    stale = true;
     stream.close();
     setTimeout(listen, 1000);
   };
