@@ -34,6 +34,8 @@ type decision struct {
 
 	Done bool
 	Why  string // it was not made; "" if it was
+
+	Unknown bool // the daemon was asked for it, and did not answer
 }
 
 // decisions are those of the page. One is made at a time, since there is one terminal.
@@ -143,7 +145,7 @@ func (d *decisions) end(one *decision, err error) {
 	defer d.mu.Unlock()
 	one.Done = true
 	if err != nil {
-		one.Why = err.Error()
+		one.Why, one.Unknown = err.Error(), errors.Is(err, errUnknown)
 	}
 	if _, unconfirmed, found := strings.Cut(one.Why, "not confirmed at a terminal: "); found {
 		one.Why = unconfirmed // what comes before it names this process
@@ -252,8 +254,14 @@ func send(ctx context.Context, daemon *client.Client, one *decision, word client
 		do = daemon.Deny
 	}
 	_, err := do(ctx, one.Task, word)
+	if _, answered := errors.AsType[*client.Error](err); err != nil && !answered {
+		return fmt.Errorf("%w: %w", errUnknown, err)
+	}
 	return err
 }
+
+// errUnknown says that the daemon got a decision and didn't answer.
+var errUnknown = errors.New("the outcome is unknown; look at the task")
 
 // decision shows a decision: its number, or how it ended.
 func (s *server) decision(_ context.Context, q question) (page, error) {

@@ -4,10 +4,12 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 
@@ -87,15 +89,24 @@ func (s *server) prove(w http.ResponseWriter, r *http.Request) {
 		s.failWith(w, r, &client.Error{Kind: client.Conflict, Message: "no decision waits for this passkey any more"})
 		return
 	}
-	err := s.decideSigned(r.Context(), one, []byte(made))
+	// A browser that is gone doesn't take a signature back.
+	ctx, stop := context.WithTimeout(context.WithoutCancel(r.Context()), answerTime)
+	defer stop()
+	err := s.decideSigned(ctx, one, []byte(made))
 	how := "The passkey signed"
-	if err != nil {
+	switch {
+	case errors.Is(err, errUnknown):
+		how = strings.TrimSuffix(sentence(term.OneLine(err.Error())), ".")
+	case err != nil:
 		how = "Nothing was decided: " + term.OneLine(err.Error())
 	}
 	s.terminal.Print(fmt.Sprintf("%s: %s the task %s.\r\n", how, one.Verb, one.Task))
 	s.decisions.end(one.decision, err) // after it the terminal may show another one
 	http.Redirect(w, r, "/decisions/"+id, http.StatusSeeOther)
 }
+
+// answerTime is how long the daemon may take to verify a signature.
+const answerTime = 30 * time.Second
 
 // decideSigned sends the signature to the daemon, which verifies it. A signature that was made on
 // a page of another port isn't one of this page: any program can serve one there.
