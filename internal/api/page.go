@@ -12,7 +12,8 @@ import (
 )
 
 // judgePage judges a request to the page of mailboxd web. A process of a run may not use the
-// page, whatever cookie it has. A refusal is an event.
+// page, whatever cookie it has. A refusal is an event, unless the page
+// has recorded many already.
 func (d *Server) judgePage(r *http.Request) (any, error) {
 	var asked client.PageRequest
 	if err := read(r, &asked); err != nil {
@@ -34,8 +35,8 @@ func (d *Server) judgePage(r *http.Request) (any, error) {
 	if why == "" {
 		why = d.partOfRun(caller)
 	}
-	if why == "" {
-		return client.PageVerdict{}, nil
+	if why == "" || asked.Quiet {
+		return client.PageVerdict{Refused: why}, nil
 	}
 	by := "an unknown process"
 	if caller.pid > 0 {

@@ -25,6 +25,7 @@ func TestTheDaemonJudgesWhoAsksThePage(t *testing.T) {
 		"a person":         {client.PageRequest{PID: os.Getpid(), Request: "GET /"}, ""},
 		"a run":            {client.PageRequest{PID: other.Pid, Request: "GET /run"}, "it is a process of the run of t1"},
 		"nobody":           {client.PageRequest{Request: "GET /nobody"}, "it is gone"},
+		"a run again":      {client.PageRequest{PID: other.Pid, Request: "GET /again", Quiet: true}, "it is a process of the run of t1"},
 		"a foreign host":   {client.PageRequest{PID: os.Getpid(), Request: "GET /host", Refused: "its host is x"}, "its host is x"},
 		"a gone process":   {client.PageRequest{PID: 1 << 22, Request: "GET /gone"}, "it is gone"},
 		"a broken request": {client.PageRequest{Request: "GET /\xff" + strings.Repeat("x", 900), Refused: "because"}, "because"},
@@ -50,8 +51,8 @@ func TestTheDaemonJudgesWhoAsksThePage(t *testing.T) {
 			t.Errorf("events %s, %v; want one with %s", all, err, want)
 		}
 	}
-	if strings.Contains(all, `"GET /:`) {
-		t.Errorf("the person is in %s", all)
+	if strings.Contains(all, `"GET /:`) || strings.Contains(all, "GET /again") {
+		t.Errorf("the person, or a request that is not to be recorded, is in %s", all)
 	}
 }
 

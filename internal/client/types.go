@@ -198,6 +198,7 @@ type PageRequest struct {
 	PID     int    `json:"pid,omitzero"`      // the process that owns the connection; absent: none was found
 	Request string `json:"request"`           // as GET /tasks
 	Refused string `json:"refused,omitempty"` // why the page refuses it; absent: the daemon judges the process
+	Quiet   bool   `json:"quiet,omitempty"`   // a refusal is not recorded: there were many in this minute
 }
 
 // A PageVerdict is the judgement of a request to the page.

@@ -155,7 +155,7 @@ func TestTheAttacksOnThePageAreRefusedAndRecorded(t *testing.T) {
 		"another method":                    {"DELETE", "/", nil, nil, "DELETE"},
 		"a link that was used":              {"POST", "/session", url.Values{"secret": {link}}, nil, "the link was used before"},
 		"a link that never was":             {"POST", "/session", url.Values{"secret": {"x"}}, nil, "there is no such link"},
-		"no session":                        {"POST", "/agents/pause", form, func(r *http.Request) { r.Header.Set("Cookie", "mbx=stolen") }, "it has no session"},
+		"no session":                        {"POST", "/agents/pause", form, func(r *http.Request) { r.Header.Set("Cookie", "mbx-"+r.URL.Port()+"=stolen") }, "it has no session"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stranger := *v

@@ -127,13 +127,13 @@ func (s *server) httpServer(ctx context.Context) *http.Server {
 }
 
 // judge asks the daemon about a process that connected.
-func (s *server) judge(ctx context.Context, pid int, request, refused string) (string, error) {
+func (s *server) judge(ctx context.Context, pid int, request, refused string, quiet bool) (string, error) {
 	r, daemon, err := s.opts.Location.Connect(ctx)
 	if err != nil {
 		return "", err
 	}
 	defer r.Close()
-	v, err := daemon.JudgePage(ctx, client.PageRequest{PID: pid, Request: request, Refused: refused})
+	v, err := daemon.JudgePage(ctx, client.PageRequest{PID: pid, Request: request, Refused: refused, Quiet: quiet})
 	return v.Refused, err
 }
 

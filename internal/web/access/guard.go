@@ -22,7 +22,8 @@ type Options struct {
 
 	// Judge judges a process that connected, and records why a request is refused. It returns
 	// why the request is refused; "" lets it in. With an error nobody is let in, and Down says so.
-	Judge func(ctx context.Context, pid int, request, refused string) (why string, err error)
+	// Quiet, nothing is recorded.
+	Judge func(ctx context.Context, pid int, request, refused string, quiet bool) (why string, err error)
 	Down  func(w http.ResponseWriter, r *http.Request, err error)
 
 	Public []string // paths that need no session, as they tell nothing
@@ -51,7 +52,7 @@ func Open(ctx context.Context, opts Options) (*Guard, error) {
 	}
 	g := &Guard{opts: opts, listener: l.(*net.TCPListener), origins: http.NewCrossOriginProtection()}
 	_, port, _ := net.SplitHostPort(l.Addr().String())
-	g.host = HostOf(opts.Name) + ":" + port
+	g.host, g.sessions.port = HostOf(opts.Name)+":"+port, port
 	return g, nil
 }
 
@@ -141,7 +142,7 @@ func (g *Guard) examine(r *http.Request) (why string, err error) {
 	if r.Host != g.host {
 		return g.report(r, fmt.Sprintf("its host is %q", r.Host)), nil
 	}
-	if why, err := callerIn(r.Context()).judge(r, g.opts.Judge); err != nil || why != "" {
+	if why, err := callerIn(r.Context()).judge(r, g.judge); err != nil || why != "" {
 		return why, err
 	}
 	switch r.Method {
@@ -177,17 +178,26 @@ func (g *Guard) begin(w http.ResponseWriter, r *http.Request) {
 
 // report records a refusal and returns its reason. Not every one of a flood is recorded.
 func (g *Guard) report(r *http.Request, why string) string {
-	if !g.reports.allow(time.Now()) {
+	if g.reports.full(time.Now()) {
 		return why
 	}
 	pid := 0
 	if owners, err := callerIn(r.Context()).owners(); err == nil {
 		pid = owners[0]
 	}
-	if _, err := g.opts.Judge(context.WithoutCancel(r.Context()), pid, requestOf(r), why); err != nil {
+	if _, err := g.judge(context.WithoutCancel(r.Context()), pid, requestOf(r), why); err != nil {
 		why += " (and the refusal could not be recorded: " + err.Error() + ")"
 	}
 	return why
+}
+
+// judge has a process judged. Refusals beyond the limit are not recorded.
+func (g *Guard) judge(ctx context.Context, pid int, request, refused string) (string, error) {
+	why, err := g.opts.Judge(ctx, pid, request, refused, g.reports.full(time.Now()))
+	if why != "" {
+		g.reports.add()
+	}
+	return why, err
 }
 
 // requestOf names a request, without its query.
@@ -274,12 +284,19 @@ type reports struct {
 // mostReports is how many refusals are recorded in a minute.
 const mostReports = 20
 
-func (p *reports) allow(now time.Time) bool {
+// full reports whether the minute has all its refusals.
+func (p *reports) full(now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if now.Sub(p.begun) > time.Minute {
 		p.begun, p.count = now, 0
 	}
+	return p.count >= mostReports
+}
+
+// add counts a refusal.
+func (p *reports) add() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.count++
-	return p.count <= mostReports
 }

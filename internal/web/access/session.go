@@ -11,8 +11,9 @@ import (
 // sessionTime is how long a session lasts.
 const sessionTime = 8 * time.Hour
 
-// cookieName is the name of the cookie of a session.
-const cookieName = "mbx"
+// cookieName begins the name of the cookie of a session; its port follows. Cookies ignore ports,
+// and a mailbox may have several pages.
+const cookieName = "mbx-"
 
 // A Session is one browser that was let in by a link.
 type Session struct {
@@ -20,8 +21,10 @@ type Session struct {
 	until time.Time
 }
 
-// sessions are the browsers that were let in. The zero value has none.
+// sessions are the browsers that were let in. Without any the map is nil.
 type sessions struct {
+	port string
+
 	mu   sync.Mutex // guards open
 	open map[digest]Session
 }
@@ -36,14 +39,14 @@ func (s *sessions) begin(now time.Time) *http.Cookie {
 	secret := newSecret()
 	s.open[sha256.Sum256([]byte(secret))] = Session{newSecret(), now.Add(sessionTime)}
 	return &http.Cookie{
-		Name: cookieName, Value: secret, Path: "/", MaxAge: int(sessionTime.Seconds()),
+		Name: cookieName + s.port, Value: secret, Path: "/", MaxAge: int(sessionTime.Seconds()),
 		HttpOnly: true, SameSite: http.SameSiteStrictMode,
 	}
 }
 
 // find returns the session of a request.
 func (s *sessions) find(r *http.Request, now time.Time) (Session, bool) {
-	cookie, err := r.Cookie(cookieName)
+	cookie, err := r.Cookie(cookieName + s.port)
 	if err != nil {
 		return Session{}, false
 	}
