@@ -28,7 +28,10 @@ func (a *activity) chart(ctx context.Context, r *reader.Reader, now time.Time) (
 	defer a.mu.Unlock()
 	query := reader.EventQuery{After: a.last}
 	if a.ok == nil {
-		a.ok, a.failed, query.Since = map[int64]int{}, map[int64]int{}, now.Add(-span*time.Minute)
+		a.ok, a.failed = map[int64]int{}, map[int64]int{}
+	}
+	if a.last == 0 { // nothing has happened in the last hour
+		query.Since = now.Add(-span * time.Minute)
 	}
 	if err := r.Events(ctx, query, a.count); err != nil {
 		return chart{}, 0, 0, err

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -33,17 +34,40 @@ func outputOf(dir string) string {
 	}
 	var text bytes.Buffer
 	show := view.NewTranscript(&text)
-	file, err := reader.OpenRegular(filepath.Join(dir, runner.StdoutFile))
-	if err == nil {
-		_, _ = io.Copy(show, io.LimitReader(file, 4<<20)) // as far as it can be read
-		_ = file.Close()
-	}
+	copyEnds(show, filepath.Join(dir, runner.StdoutFile))
 	_ = show.Close()
-	if file, err := reader.OpenRegular(filepath.Join(dir, runner.StderrFile)); err == nil {
-		_, _ = io.Copy(&text, io.LimitReader(file, 1<<20))
-		_ = file.Close()
-	}
+	copyEnds(&text, filepath.Join(dir, runner.StderrFile))
 	return plainEnd(text.String())
+}
+
+// How much is read of the beginning of an output, which tells the program that wrote it, and of
+// the end.
+const (
+	mostBegin = 64 << 10
+	mostEnd   = 4 << 20
+)
+
+// copyEnds copies whole lines of a file, as far as it can be read: all of them, or those of its
+// beginning and its end.
+func copyEnds(to io.Writer, path string) {
+	file, err := reader.OpenRegular(path)
+	if err != nil {
+		return
+	}
+	defer file.Close()
+	lines := bufio.NewReader(file)
+	if info, err := file.Stat(); err == nil && info.Size() > mostBegin+mostEnd {
+		begin, _ := io.ReadAll(io.LimitReader(file, mostBegin))
+		_, _ = to.Write(begin[:bytes.LastIndexByte(begin, '\n')+1])
+		_, _ = io.WriteString(to, "[...]\n")
+		if _, err := file.Seek(-mostEnd, io.SeekEnd); err != nil {
+			return
+		}
+		for err = bufio.ErrBufferFull; errors.Is(err, bufio.ErrBufferFull); { // the rest of a line
+			_, err = lines.ReadSlice('\n')
+		}
+	}
+	_, _ = io.Copy(to, io.LimitReader(lines, mostEnd+mostBegin))
 }
 
 // plainEnd returns the end of a text, with carriage returns as ends of lines.
@@ -67,17 +91,38 @@ func (s *server) output(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
-	out := &eventWriter{w: w, control: http.NewResponseController(w)}
+	out := newEventWriter(w)
 	if err := out.send("event: begin\ndata: 0\n\n"); err != nil {
 		return
 	}
-	tail := reader.NewTail(dir)
+	tail := newOutputTail(dir, out)
 	defer tail.Close()
-	tail.Add(runner.StdoutFile, view.NewTranscript(out))
-	tail.Add(runner.StderrFile, term.NewSanitizer(out))
-	err = tail.Follow(r.Context(), func() bool { return s.ended(r) })
+	err = tail.Follow(r.Context(), rarely(time.Now, func() bool { return s.ended(r) }))
 	if err == nil && r.Context().Err() == nil {
 		_ = out.send("event: end\ndata: 0\n\n") // the browser is gone otherwise
+	}
+}
+
+// newOutputTail copies the output of a run for people.
+func newOutputTail(dir string, out io.Writer) *reader.Tail {
+	tail := reader.NewTail(dir)
+	tail.Add(runner.StdoutFile, view.NewTranscript(term.NewSanitizer(out)))
+	tail.Add(runner.StderrFile, term.NewSanitizer(out))
+	return tail
+}
+
+// askGap is the least time between two questions whether a run has ended.
+const askGap = 500 * time.Millisecond
+
+// rarely limits how often a question is asked. In between the answer is no.
+func rarely(now func() time.Time, ask func() bool) func() bool {
+	var last time.Time
+	return func() bool {
+		if at := now(); at.Sub(last) >= askGap {
+			last = at
+			return ask()
+		}
+		return false
 	}
 }
 
@@ -122,6 +167,10 @@ type eventWriter struct {
 // slowest is how long one write to a browser may take.
 const slowest = 10 * time.Second
 
+func newEventWriter(w http.ResponseWriter) *eventWriter {
+	return &eventWriter{w: w, control: http.NewResponseController(w)}
+}
+
 func (e *eventWriter) send(text string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -153,7 +202,7 @@ func (s *server) live(w http.ResponseWriter, r *http.Request) {
 	}
 	defer rd.Close()
 	w.Header().Set("Content-Type", "text/event-stream")
-	out := &eventWriter{w: w, control: http.NewResponseController(w)}
+	out := newEventWriter(w)
 	if out.send("retry: 1000\n\n") != nil {
 		return
 	}

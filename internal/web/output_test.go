@@ -1,0 +1,118 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/client"
+	"mailboxd/internal/reader"
+	"mailboxd/internal/runner"
+	"mailboxd/internal/task"
+)
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err == nil {
+		_, err = file.WriteString(text)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A connection records what is written, as if its writes could have deadlines.
+type connection struct{ *httptest.ResponseRecorder }
+
+func (connection) SetWriteDeadline(time.Time) error { return nil }
+
+func TestACharacterThatIsWrittenInPartsIsShownWhole(t *testing.T) {
+	for _, name := range []string{runner.StdoutFile, runner.StderrFile} {
+		dir, w := t.TempDir(), connection{httptest.NewRecorder()}
+		tail := newOutputTail(dir, newEventWriter(w))
+		for _, part := range []string{"gr\xc3", "\xbcn\n"} {
+			write(t, filepath.Join(dir, name), part)
+			if err := tail.Copy(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := tail.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if text := w.Body.String(); !strings.Contains(text, "ü") || strings.Contains(text, "\uFFFD") {
+			t.Errorf("%s is shown as %q; want one ü", name, text)
+		}
+	}
+}
+
+func TestTheEndOfALongOutputIsShown(t *testing.T) {
+	dir := t.TempDir()
+	const begin = `{"type":"system","subtype":"init","session_id":"s","tools":[]}` + "\n"
+	says := func(words string) string {
+		return fmt.Sprintf(`{"type":"assistant","message":{"content":[{"type":"text","text":%q}]}}`, words) + "\n"
+	}
+	write(t, filepath.Join(dir, runner.StdoutFile), begin+strings.Repeat(says("in the middle"), 80_000)+says("the last words"))
+	write(t, filepath.Join(dir, runner.StderrFile), strings.Repeat("a warning\n", 500))
+	text := outputOf(dir)
+	if !strings.Contains(text, "\nthe last words\n") || strings.Contains(text, `"assistant"`) || !strings.HasSuffix(text, "a warning\n") {
+		t.Errorf("the output ends with %q; want the last words of the agent, and not as JSON", text[max(0, len(text)-6000):])
+	}
+}
+
+func TestTheDaemonIsNotAskedForEachPartOfAnOutput(t *testing.T) {
+	asked, now := 0, time.Now()
+	ended := rarely(func() time.Time { return now }, func() bool { asked++; return asked == 2 })
+	for _, c := range []struct {
+		after time.Duration
+		ended bool
+		asked int
+	}{{0, false, 1}, {10 * time.Millisecond, false, 1}, {askGap, true, 2}} {
+		now = now.Add(c.after)
+		if got := ended(); got != c.ended || asked != c.asked {
+			t.Errorf("after %s: %t, asked %d times; want %t, %d times", c.after, got, asked, c.ended, c.asked)
+		}
+	}
+}
+
+// oldRecords are the records of a ledger whose events are all old.
+type oldRecords struct {
+	reader.Records
+	events []client.Event
+	read   int // how many events were asked for in pages
+}
+
+func (o *oldRecords) Events(_ context.Context, _ envelope.ID, after int64, limit int) ([]client.Event, error) {
+	rest := o.events[min(after, int64(len(o.events))):]
+	rest = rest[:min(len(rest), limit)]
+	if limit > 1 {
+		o.read += len(rest)
+	}
+	return rest, nil
+}
+
+func TestOldEventsAreNotReadForTheLastHour(t *testing.T) {
+	now := time.Now()
+	old := &oldRecords{}
+	for i := range 1000 {
+		old.events = append(old.events, client.Event{Seq: int64(i) + 1, Kind: task.KindTaskFinished, Time: now.Add(-24 * time.Hour)})
+	}
+	var a activity
+	for range 3 {
+		if _, ok, failed, err := a.chart(t.Context(), &reader.Reader{Records: old}, now); err != nil || ok+failed != 0 {
+			t.Errorf("chart = %d, %d, %v; want nothing in the last hour", ok, failed, err)
+		}
+	}
+	if old.read > 0 {
+		t.Errorf("%d events of yesterday were read", old.read)
+	}
+}
