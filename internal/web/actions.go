@@ -59,7 +59,7 @@ const cancelPatience = "8s"
 
 // act does something about a task.
 func (s *server) act(w http.ResponseWriter, r *http.Request) {
-	id, err := envelope.ParseID(r.PathValue("id"))
+	id, err := envelope.ParseID(idOf(r))
 	if err != nil {
 		s.fail(w, r, http.StatusNotFound, "There is no such task.")
 		return

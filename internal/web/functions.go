@@ -3,6 +3,7 @@ package web
 import (
 	"fmt"
 	"html/template"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -31,7 +32,7 @@ var functions = template.FuncMap{
 	"money":    money,
 	"join":     strings.Join,
 	"query":    url.QueryEscape,
-	"segment":  url.PathEscape,
+	"segment":  segment,
 	"dict":     dict,
 	"subject":  view.Subject,
 	"name":     shortName,
@@ -74,11 +75,26 @@ func dict(pairs ...any) map[string]any {
 
 // taskURL is the path of something about a task.
 func taskURL(id envelope.ID, rest ...string) string {
-	name := url.PathEscape(string(id))
-	if name == "." {
-		name = "%2E" // a path would lose it
+	return "/tasks/" + segment(string(id)) + strings.Join(rest, "")
+}
+
+// dot stands for the id "." in a path. Browsers drop a segment ".", and "%2E" too. No id has "..".
+const dot = "..."
+
+// segment is an id in a path; idOf reads it.
+func segment(id string) string {
+	if id == "." {
+		return dot
 	}
-	return "/tasks/" + name + strings.Join(rest, "")
+	return url.PathEscape(id)
+}
+
+// idOf returns the id in the path of a request.
+func idOf(r *http.Request) string {
+	if id := r.PathValue("id"); id != dot {
+		return id
+	}
+	return "."
 }
 
 // sentence makes a sentence of an error.

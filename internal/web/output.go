@@ -139,7 +139,7 @@ func (s *server) runDir(r *http.Request) (string, error) {
 }
 
 func (s *server) details(r *http.Request) (client.TaskDetails, error) {
-	id, err := envelope.ParseID(r.PathValue("id"))
+	id, err := envelope.ParseID(idOf(r))
 	if err != nil {
 		return client.TaskDetails{}, &client.Error{Kind: client.NoTask, Message: "there is no such task"}
 	}

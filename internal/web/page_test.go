@@ -277,3 +277,23 @@ func TestTheAnswerToAFormStays(t *testing.T) {
 	other.sees("2 tasks wait for you") // this page had the same event
 	b.sees("a denial needs a reason")
 }
+
+func TestATaskWithTheNameOfADirectoryHasItsPages(t *testing.T) {
+	b, w := browser(t), newWorld(t)
+	w.send(".", "deployer", `{"seconds": 0}`)
+	w.state(".", task.Held)
+	b.enter(w.open())
+	b.sees("the work .")
+	b.do(chromedp.KeyEvent("j"), chromedp.KeyEvent("\r"))
+	b.sees("Digest")
+	at := eval[string](b, `location.pathname`)
+	for link, title := range map[string]string{"Conversation": "Conversation", "Tree of the run": "Run of"} {
+		b.visit(at)
+		b.sees("Digest")
+		b.visit(eval[string](b, `[...document.querySelectorAll("a")].find(a => a.textContent === "`+link+`").pathname`))
+		b.until(`document.querySelector("h1").textContent.includes("` + title + `")`)
+	}
+	b.visit(at)
+	b.do(chromedp.Click(`button[data-verb=hold]`))
+	b.sees("Release")
+}

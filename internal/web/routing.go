@@ -216,7 +216,7 @@ type routeData struct {
 
 // route shows the decisions about the agent of a task.
 func (s *server) route(ctx context.Context, q question) (page, error) {
-	id, err := envelope.ParseID(q.PathValue("id"))
+	id, err := envelope.ParseID(idOf(q.Request))
 	if err != nil {
 		return page{}, &client.Error{Kind: client.NoTask, Message: "there is no such task"}
 	}

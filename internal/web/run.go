@@ -60,7 +60,7 @@ const (
 
 // run shows the chain of work that a task is part of.
 func (s *server) run(ctx context.Context, q question) (page, error) {
-	id := q.PathValue("id")
+	id := idOf(q.Request)
 	found, err := q.daemon.Trace(ctx, id)
 	if err != nil {
 		return page{}, err
@@ -206,7 +206,7 @@ type message struct {
 
 // thread shows a conversation.
 func (s *server) thread(ctx context.Context, q question) (page, error) {
-	found, err := q.daemon.Thread(ctx, q.PathValue("id"))
+	found, err := q.daemon.Thread(ctx, idOf(q.Request))
 	if err != nil {
 		return page{}, err
 	}

@@ -79,7 +79,7 @@ type eventLine struct {
 
 // task shows a task.
 func (s *server) task(ctx context.Context, q question) (page, error) {
-	id, err := envelope.ParseID(q.PathValue("id"))
+	id, err := envelope.ParseID(idOf(q.Request))
 	if err != nil {
 		return page{}, &client.Error{Kind: client.NoTask, Message: "there is no such task"}
 	}
