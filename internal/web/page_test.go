@@ -297,3 +297,21 @@ func TestATaskWithTheNameOfADirectoryHasItsPages(t *testing.T) {
 	b.do(chromedp.Click(`button[data-verb=hold]`))
 	b.sees("Release")
 }
+
+func TestTheKeysCanBeOff(t *testing.T) {
+	b, w := browser(t), newWorld(t)
+	w.send("first", "deployer", `{"seconds": 0}`)
+	w.state("first", task.Held)
+	b.enter(w.open())
+	b.sees("first")
+	b.do(chromedp.Click(`#show-keys`), chromedp.Click(`#single`), chromedp.KeyEvent(kb.Escape))
+	b.until(`!document.querySelector("dialog").open`)
+	b.visit("/") // the browser remembers it
+	b.sees("first")
+	b.do(chromedp.KeyEvent("?"), chromedp.KeyEvent("j"))
+	if open := eval[bool](b, `document.querySelector("dialog").open || document.activeElement.textContent === "first"`); open {
+		t.Error("a key does something, though the keys are off")
+	}
+	b.do(chromedp.Click(`#show-keys`), chromedp.Click(`#single`), chromedp.KeyEvent(kb.Escape), chromedp.KeyEvent("j"))
+	b.until(`document.activeElement.textContent.trim() === "first"`)
+}

@@ -248,12 +248,20 @@ setInterval(() => {
   if ($("[data-poll]")) refresh();
 }, 1000);
 
-// Keys.
+// Keys. A person can turn them off, since speech input types letters. The port of the page changes,
+// and only cookies ignore it.
+const single = $("#single");
+if (single) {
+  single.checked = !document.cookie.includes("keys=off");
+  single.addEventListener("change", () => (document.cookie = `keys=${single.checked ? "on" : "off"}; path=/; max-age=31536000; samesite=strict`));
+}
+$("#show-keys")?.addEventListener("click", () => $("#keys").showModal());
 document.addEventListener("keydown", (e) => {
   if (e.ctrlKey || e.metaKey || e.altKey || e.target.closest("input:not([type=range]), textarea, select, dialog[open]")) {
     if (e.key === "Escape") e.target.blur?.();
     return;
   }
+  if (single && !single.checked) return;
   const rows = all("[data-row]"), at = rows.findIndex((r) => r.contains(document.activeElement));
   const focus = (row) => row && $("a", row).focus();
   const keys = {
