@@ -8,8 +8,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"golang.org/x/sys/unix"
-
 	"mailboxd/internal/ledger"
 	"mailboxd/mailbox"
 )
@@ -27,11 +25,16 @@ func Move(ctx context.Context, from, to Location) error {
 		return fmt.Errorf("move %s: %w", from.Root, err)
 	}
 	defer old.Close() // its lock moves with the directory
-	if err = lock(old); err == nil {
+	root, state := step{from.Root, to.Root}, step{from.State, to.State}
+	adopted := root.adopted() || state.adopted()
+	if err = lock(old); err == nil && !adopted {
 		err = checkIdle(ctx, Location{State: existing(from.State, to.State)})
 	}
+	if err == nil && !adopted {
+		err = move(ctx, root, state, to)
+	}
 	if err == nil {
-		err = move(ctx, from, to)
+		err = removeOld(root, state)
 	}
 	if err != nil {
 		return fmt.Errorf("move %s: %w", from.Root, err)
@@ -41,7 +44,7 @@ func Move(ctx context.Context, from, to Location) error {
 
 // existing returns the first path if it exists, and the second one otherwise.
 func existing(first, second string) string {
-	if _, err := os.Lstat(first); err == nil {
+	if exists(first) {
 		return first
 	}
 	return second
@@ -59,7 +62,7 @@ func checkMove(from, to Location) error {
 		if p[0] != p[1] && inside(p[1], p[0]) {
 			return fmt.Errorf("%s is inside %s; name a directory outside", p[1], p[0])
 		}
-		if err := checkStep(p[0], p[1]); err != nil {
+		if err := (step{p[0], p[1]}).check(); err != nil {
 			return err
 		}
 	}
@@ -82,102 +85,49 @@ func checkIdle(ctx context.Context, at Location) error {
 	return l.Close()
 }
 
-// checkStep checks that a directory can be moved, or was moved before.
-func checkStep(from, to string) error {
-	if from == to {
-		return nil
-	}
-	_, missing := os.Lstat(from)
-	err := mustBeEmpty(to)
-	switch {
-	case missing == nil:
+// move copies what is on another file system first, so that the renames follow each other. If
+// it fails, the old mailbox is as it was.
+func move(ctx context.Context, root, state step, to Location) error {
+	err := discard(root, state) // of a move that was cut short
+	if err != nil {
 		return err
-	case !errors.Is(missing, fs.ErrNotExist):
-		return missing
-	case err == nil: // nothing at either path
-		return fmt.Errorf("%s does not exist", from)
+	}
+	for _, s := range []step{root, state} {
+		if err == nil {
+			err = s.copyOver(ctx)
+		}
+	}
+	if err == nil {
+		err = catchUp(ctx, root)
+	}
+	for _, s := range []step{root, state} {
+		if err == nil {
+			err = s.put()
+		}
+	}
+	if err == nil {
+		err = adopt(ctx, to)
+	}
+	for _, s := range []step{root, state} {
+		if err == nil && s.hasNote() {
+			err = s.note(true)
+		}
+	}
+	if err != nil {
+		return errors.Join(err, discard(root, state))
 	}
 	return nil
 }
 
-// move copies what is on another file system first, so that the renames follow each other.
-func move(ctx context.Context, from, to Location) error {
-	copied := [2]bool{}
-	steps := [2][2]string{{from.Root, to.Root}, {from.State, to.State}}
-	for i, step := range steps {
-		var err error
-		if copied[i], err = prepareStep(ctx, step[0], step[1]); err != nil {
+// removeOld removes the directories of which there are copies: never the mailbox alone, since a
+// daemon would run the tasks of its state again.
+func removeOld(root, state step) error {
+	for _, s := range []step{state, root} {
+		if err := s.removeOld(); err != nil {
 			return err
 		}
 	}
-	for i, step := range steps {
-		source := step[0]
-		if copied[i] {
-			source = step[1] + ".moving"
-		}
-		if err := rename(source, step[1]); err != nil {
-			return err
-		}
-	}
-	if err := adopt(ctx, to); err != nil {
-		return err
-	}
-	for i, step := range steps {
-		if copied[i] {
-			if err := os.RemoveAll(step[0]); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// prepareStep copies a directory beside its new path if it can't be renamed.
-func prepareStep(ctx context.Context, from, to string) (copied bool, err error) {
-	if _, missing := os.Lstat(from); from == to || missing != nil {
-		return false, nil
-	}
-	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
-		return false, err
-	}
-	var here, there unix.Stat_t
-	if err := errors.Join(unix.Stat(from, &here), unix.Stat(filepath.Dir(to), &there)); err != nil || here.Dev == there.Dev {
-		return false, err
-	}
-	aside := to + ".moving"
-	if err := errors.Join(os.RemoveAll(aside), os.Mkdir(aside, 0o700)); err != nil {
-		return false, err
-	}
-	omitted, err := copyTree(ctx, from, aside, nil, false)
-	if err == nil && len(omitted) > 0 {
-		err = fmt.Errorf("%s can't be copied to another file system", filepath.Join(from, omitted[0]))
-	}
-	if err == nil {
-		err = os.Chmod(aside, os.FileMode(here.Mode).Perm())
-	}
-	if err == nil {
-		err = syncAll(aside)
-	}
-	return true, err
-}
-
-// renameDirectory renames a directory. An empty directory in its place goes.
-func renameDirectory(from, to string) error {
-	if err := os.Remove(to); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return os.Rename(from, to)
-}
-
-// rename renames a directory, unless that was done before.
-func rename(from, to string) error {
-	if _, err := os.Lstat(from); from == to || errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err := renameDirectory(from, to); err != nil {
-		return err
-	}
-	return errors.Join(syncAll(filepath.Dir(to)), syncAll(filepath.Dir(from)))
+	return errors.Join(state.removeNote(), root.removeNote())
 }
 
 // adopt has a state belong to the mailbox at its new path, and its reading positions to the
