@@ -27,12 +27,22 @@ func (b *Box) Retie(cursors []Cursor) ([]Cursor, error) {
 		return nil, err
 	}
 	slices.Sort(names)
+	return retie(root, tasksName, names, cursors)
+}
+
+// Retie is Box.Retie for the files of runs, which are never renamed.
+func (s *State) Retie(cursors []Cursor) ([]Cursor, error) {
+	return retie(s.root, RunFilesName, nil, cursors)
+}
+
+// retie ties cursors to the files of their own names in a directory, or to others in it.
+func retie(root *os.Root, dir string, others []string, cursors []Cursor) ([]Cursor, error) {
 	tied := slices.Clone(cursors)
 	for i := range tied {
 		own := path.Base(tied[i].Path)
 		tied[i].Dev, tied[i].Inode = 0, 0
-		for _, name := range slices.Concat([]string{own}, names) {
-			at, ok, err := tieTo(root, name, tied[i], name == own)
+		for _, name := range slices.Concat([]string{own}, others) {
+			at, ok, err := tieTo(root, dir+"/"+name, tied[i], name == own)
 			if err != nil {
 				return nil, err
 			}
@@ -51,7 +61,7 @@ func tieTo(root *os.Root, name string, c Cursor, own bool) (at inode, ok bool, e
 	if c.Offset == 0 && !own {
 		return at, false, nil
 	}
-	file, err := root.OpenFile(tasksName+"/"+name, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
+	file, err := root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENXIO) {
 		return at, false, nil
 	}

@@ -239,21 +239,32 @@ func cursors(ctx context.Context, l *ledger.Reader) ([]mailbox.Cursor, error) {
 	return all, err
 }
 
-// retie gives the reading positions of a ledger the inodes of the files in a mailbox.
-func retie(ctx context.Context, l *ledger.Ledger, box *mailbox.Box) ([]mailbox.Cursor, error) {
+// retie gives the reading positions of a ledger the inodes of the files in a mailbox, and of
+// those of runs in its state. It returns the positions in the mailbox.
+func retie(ctx context.Context, l *ledger.Ledger, box *mailbox.Box, state *mailbox.State) (ofBox []mailbox.Cursor, err error) {
 	before, err := cursors(ctx, l.Reader)
 	if err != nil {
 		return nil, err
 	}
-	after, err := box.Retie(before)
+	var ofRuns []mailbox.Cursor
+	for _, c := range before {
+		if c.IsRunFile() {
+			ofRuns = append(ofRuns, c)
+		} else {
+			ofBox = append(ofBox, c)
+		}
+	}
+	if ofBox, err = box.Retie(ofBox); err == nil {
+		ofRuns, err = state.Retie(ofRuns)
+	}
 	if err != nil {
 		return nil, err
 	}
 	err = l.Update(ctx, func(tx *ledger.Tx) error {
-		for _, c := range after {
+		for _, c := range slices.Concat(ofBox, ofRuns) {
 			tx.SetFile(ledger.File(c))
 		}
 		return nil
 	})
-	return slices.Clip(after), err
+	return ofBox, err
 }

@@ -157,6 +157,6 @@ func adopt(ctx context.Context, at Location) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
-	_, err = retie(ctx, l, box)
+	_, err = retie(ctx, l, box, state)
 	return err
 }

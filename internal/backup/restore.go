@@ -191,7 +191,7 @@ func (r *Restoration) prepare(ctx context.Context, aside string, box *mailbox.Bo
 		return errors.Join(fmt.Errorf("the ledger of the backup can't be read: %w", cmp.Or(opened.Cause, ledger.ErrMissing)), l.Close())
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
-	all, err := retie(ctx, l, box)
+	all, err := retie(ctx, l, box, state)
 	if err != nil {
 		return err
 	}
