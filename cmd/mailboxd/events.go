@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mailboxd/envelope"
 	"mailboxd/internal/client"
+	"mailboxd/internal/exit"
 	"mailboxd/internal/reader"
 	"mailboxd/internal/term"
 	"mailboxd/internal/view"
@@ -30,7 +30,8 @@ func eventsCommand(g *globals) *cobra.Command {
 		Short: "Print events, and follow new ones",
 		Long: `Print the events of the ledger, oldest first; at a terminal in words, and the 100
 latest unless a flag says which. With -f, print new events as they
-happen, until the daemon stops; the exit code is then 7.`,
+happen, after those of --since or --tail, until the daemon stops; the exit
+code is then 7.`,
 		Example: `  mailboxd events --task nightly-report
   mailboxd events --since 1h --tail 50
   mailboxd events -f
@@ -55,15 +56,12 @@ happen, until the daemon stops; the exit code is then 7.`,
 
 // list prints the recorded events: at a terminal the latest, unless a flag says which.
 func (f *eventFlags) list(cmd *cobra.Command, _ []string, r *reader.Reader) error {
-	id, err := f.id(cmd.Context(), r)
+	q, err := f.query(cmd.Context(), r)
+	if q == (reader.EventQuery{After: -1}) && term.IsTerminal(cmd.OutOrStdout()) && !f.asJSON {
+		q.Tail = latestEvents
+	}
 	if err != nil {
 		return err
-	}
-	q := reader.EventQuery{Task: id, After: f.after, Tail: f.tail}
-	if f.since > 0 {
-		q.Since = time.Now().Add(-f.since)
-	} else if f.tail == 0 && f.after < 0 && id == "" && term.IsTerminal(cmd.OutOrStdout()) && !f.asJSON {
-		q.Tail = latestEvents
 	}
 	return r.Events(cmd.Context(), q, func(e client.Event) error { return view.PrintEvent(cmd.OutOrStdout(), e, f.asJSON) })
 }
@@ -73,25 +71,26 @@ const latestEvents = 100
 
 // followThem prints events as they come.
 func (f *eventFlags) followThem(cmd *cobra.Command, _ []string, r *reader.Reader, daemon *client.Client) error {
-	id, err := f.id(cmd.Context(), r)
-	if err != nil {
-		return err
+	q, err := f.query(cmd.Context(), r)
+	if err == nil {
+		err = r.FollowEvents(cmd.Context(), daemon, q, func(e client.Event) error { return view.PrintEvent(cmd.OutOrStdout(), e, f.asJSON) })
 	}
-	after := f.after
-	if id != "" {
-		after = max(after, 0) // one task has few events
-	}
-	err = daemon.Follow(cmd.Context(), id, after, func(e client.Event) error { return view.PrintEvent(cmd.OutOrStdout(), e, f.asJSON) })
 	if errors.Is(err, context.Canceled) {
 		return nil // by a signal
 	}
 	return err
 }
 
-// id is the id of --task, or "".
-func (f *eventFlags) id(ctx context.Context, r *reader.Reader) (envelope.ID, error) {
-	if f.task == "" {
-		return "", nil
+func (f *eventFlags) query(ctx context.Context, r *reader.Reader) (q reader.EventQuery, err error) {
+	q = reader.EventQuery{After: f.after, Tail: f.tail}
+	if f.tail < 0 || f.since < 0 {
+		return q, exit.With(exit.Usage, "--tail and --since must not be negative")
 	}
-	return r.Find(ctx, f.task)
+	if f.since > 0 {
+		q.Since = time.Now().Add(-f.since)
+	}
+	if f.task != "" {
+		q.Task, err = r.Find(ctx, f.task)
+	}
+	return q, err
 }

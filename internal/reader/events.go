@@ -42,6 +42,26 @@ func (r *Reader) Events(ctx context.Context, q EventQuery, print func(client.Eve
 	return err
 }
 
+// FollowEvents calls print for the events after q.After, or with Since or Tail for the recorded
+// ones of the query, and then for those that come. It ends as client.Follow does.
+func (r *Reader) FollowEvents(ctx context.Context, daemon *client.Client, q EventQuery, print func(client.Event) error) error {
+	if q.Tail == 0 && q.Since.IsZero() {
+		if q.Task != "" {
+			q.After = max(q.After, 0) // one task has few events
+		}
+		return daemon.Follow(ctx, q.Task, q.After, print)
+	}
+	last := max(q.After, 0)
+	known := EventQuery{After: last, Tail: 1} // before the events of the query are read: later ones are followed
+	if err := r.Events(ctx, known, func(e client.Event) error { last = e.Seq; return nil }); err != nil {
+		return err
+	}
+	if err := r.Events(ctx, q, func(e client.Event) error { last = max(last, e.Seq); return print(e) }); err != nil {
+		return err
+	}
+	return daemon.Follow(ctx, q.Task, last, print)
+}
+
 // latestEvents returns the latest events of a query after a number.
 func (r *Reader) latestEvents(ctx context.Context, q EventQuery, start int64) ([]client.Event, error) {
 	last := start
