@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mailboxd/dispatch"
+	"mailboxd/internal/client"
 	"mailboxd/internal/replay"
 	"mailboxd/internal/task"
 )
@@ -41,12 +42,12 @@ func Changing() (paths []string) {
 func Paths() (control, approvers []string) {
 	d := &Server{engine: &dispatch.Dispatcher{}}
 	for _, r := range d.routes() {
-		control = append(control, r.method+" "+r.path)
+		control = append(control, r.method+" "+client.Base+r.path)
 	}
 	for _, r := range d.groupRoutes() {
-		approvers = append(approvers, r.method+" "+r.path)
+		approvers = append(approvers, r.method+" "+client.Base+r.path)
 	}
-	return append(control, "GET /events"), approvers
+	return append(control, "GET "+client.Base+"/events", "GET "+client.Base+"/clutch/events", "GET /metrics"), approvers
 }
 
 // ConfirmAtTerminal asks at the controlling terminal of a process.

@@ -45,7 +45,7 @@ func TestApproversOfAGroupReachNothingButTheirOwnDecisions(t *testing.T) {
 		if !strings.Contains(at, "{id}") && slices.Contains(approvers, line) {
 			want = http.StatusOK
 		}
-		request, err := http.NewRequestWithContext(t.Context(), method, "http://mailboxd"+client.Base+strings.NewReplacer("{id}", "t1", "{agent}", "a").Replace(at)+"?decision=approved", strings.NewReader(`{}`))
+		request, err := http.NewRequestWithContext(t.Context(), method, "http://mailboxd"+strings.NewReplacer("{id}", "t1", "{agent}", "a").Replace(at)+"?decision=approved", strings.NewReader(`{}`))
 		if err != nil {
 			t.Fatal(err)
 		}
