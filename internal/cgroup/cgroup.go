@@ -43,7 +43,6 @@ func (l Limits) controllers() (names []string) {
 // Delegated returns the cgroup that is delegated to mailboxd, of which a process of the daemon
 // is in the leaf. The error says what to do.
 func Delegated(pid int) (string, error) {
-	const advice = "; see \"Memory and processes\" in docs/sandbox.md"
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
 	if err != nil {
 		return "", fmt.Errorf("find cgroup of mailboxd: %w", err)
@@ -60,12 +59,23 @@ func Delegated(pid int) (string, error) {
 		return "", fmt.Errorf("no cgroup is delegated to mailboxd, which is in %s: run it as the service of mailboxd service install, with systemd 254 or later%s", own, advice)
 	}
 	dir := filepath.Dir(own)
-	for _, path := range []string{dir, filepath.Join(dir, "cgroup.procs"), filepath.Join(dir, "cgroup.subtree_control")} {
-		if err := unix.Access(path, unix.W_OK); err != nil {
-			return "", fmt.Errorf("the cgroup of mailboxd is not delegated: write %s: %w%s", path, err, advice)
-		}
+	if err := checkWritable(dir); err != nil {
+		return "", err
 	}
 	return dir, nil
+}
+
+const advice = "; see \"Memory and processes\" in docs/sandbox.md"
+
+// checkWritable returns an error unless this process may make cgroups in a cgroup. It doesn't wrap
+// its cause: a read-only file system is no shortage, which a later try might not meet.
+func checkWritable(dir string) error {
+	for _, path := range []string{dir, filepath.Join(dir, "cgroup.procs"), filepath.Join(dir, "cgroup.subtree_control")} {
+		if err := unix.Access(path, unix.W_OK); err != nil {
+			return fmt.Errorf("the cgroup of mailboxd is not delegated: write %s: %v%s", path, err, advice)
+		}
+	}
+	return nil
 }
 
 // locate returns the directory of a cgroup, from the content of /proc/PID/cgroup and

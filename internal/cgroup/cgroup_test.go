@@ -1,6 +1,10 @@
 package cgroup
 
-import "testing"
+import (
+	"errors"
+	"syscall"
+	"testing"
+)
 
 func TestTheGroupOfAProcessIsFoundWhereItIsMounted(t *testing.T) {
 	const unified = "25 30 0:22 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n"
@@ -20,5 +24,12 @@ func TestTheGroupOfAProcessIsFoundWhereItIsMounted(t *testing.T) {
 		if got != test.want || (err == nil) != (test.want != "") {
 			t.Errorf("locate(%q) = %q, %v; want %q", test.cgroups, got, err, test.want)
 		}
+	}
+}
+
+func TestACgroupThatIsNotDelegatedIsNoShortage(t *testing.T) {
+	err := checkWritable(t.TempDir())
+	if _, is := errors.AsType[syscall.Errno](err); err == nil || is {
+		t.Errorf("checkWritable = %v, of a system call: %v; want an error of its own, which isn't tried again", err, is)
 	}
 }
