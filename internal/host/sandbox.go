@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,12 +20,10 @@ import (
 // systemPaths are what every sandbox may read. The rest of the root directory isn't there.
 var systemPaths = []string{"/usr", "/etc", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store"}
 
-// secretFiles are files of the system that root, and nobody else, may read. Root in a sandbox
-// may not.
-var secretFiles = []string{"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-"}
-
-// SystemPaths returns the paths of the system for a sandbox, and the files to mask in it.
-func SystemPaths() (paths []sandbox.Path, masked []string) {
+// SystemPaths returns the paths of the system for a sandbox, and the files and directories of /etc
+// to mask in it: what others than root may not read, since root in a sandbox is its owner, too.
+// For other users, the permissions hold.
+func SystemPaths() (paths []sandbox.Path, masked sandbox.Masked) {
 	for _, path := range systemPaths {
 		info, err := os.Lstat(path)
 		if err != nil {
@@ -38,12 +37,31 @@ func SystemPaths() (paths []sandbox.Path, masked []string) {
 		}
 		paths = append(paths, p)
 	}
-	for _, path := range secretFiles {
-		if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() {
-			masked = append(masked, path)
-		}
+	if os.Getuid() == 0 {
+		masked = closedToOthers("/etc")
 	}
 	return paths, masked
+}
+
+// closedToOthers lists what others than the owner and the group may not read below a directory.
+func closedToOthers(dir string) (masked sandbox.Masked) {
+	const read, enter = 0o004, 0o001
+	_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return nil // it is gone
+		}
+		info, err := e.Info()
+		switch {
+		case err != nil: // it is gone
+		case e.IsDir() && info.Mode()&enter == 0:
+			masked.Dirs = append(masked.Dirs, path)
+			return fs.SkipDir
+		case e.Type().IsRegular() && info.Mode()&read == 0:
+			masked.Files = append(masked.Files, path)
+		}
+		return nil
+	})
+	return masked
 }
 
 // Bubblewrap is the program that makes sandboxes.

@@ -1,8 +1,10 @@
 package host
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -40,5 +42,26 @@ func TestAnOldBubblewrapIsNotTried(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, "tried")); err == nil {
 		t.Error("it was asked for more than its version")
+	}
+}
+
+func TestWhatOthersMayNotReadIsMasked(t *testing.T) {
+	dir := t.TempDir()
+	for name, mode := range map[string]os.FileMode{"open": 0o644, "key": 0o600, "group": 0o640} {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.WriteFile(path, nil, mode), os.Chmod(path, mode)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	private := filepath.Join(dir, "private")
+	if err := errors.Join(os.MkdirAll(filepath.Join(private, "below"), 0o700), os.Symlink("key", filepath.Join(dir, "link")), os.Chmod(dir, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	got := closedToOthers(dir)
+	if want := []string{filepath.Join(dir, "group"), filepath.Join(dir, "key")}; !slices.Equal(got.Files, want) {
+		t.Errorf("the files are %q; want %q", got.Files, want)
+	}
+	if want := []string{private}; !slices.Equal(got.Dirs, want) {
+		t.Errorf("the directories are %q; want %q", got.Dirs, want)
 	}
 }

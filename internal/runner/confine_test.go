@@ -2,6 +2,7 @@ package runner_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -25,6 +26,13 @@ func init() {
 		os.Stdout.Write(text)
 	}
 	roles["uses what it may"] = useWhatItMay
+	roles["reads its arguments"] = func() {
+		for _, path := range os.Args[1:] {
+			if text, err := os.ReadFile(path); err == nil && len(text) > 0 {
+				os.Stdout.WriteString(path + " ")
+			}
+		}
+	}
 }
 
 // useWhatItMay fails unless the usual programs would work.
@@ -177,4 +185,40 @@ func TestAWeakerSandboxThatCannotBeMadeRunsNothing(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestAnAgentOfRootReadsNoSecretOfTheSystem(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("for others, the permissions hold")
+	}
+	secrets := slices.DeleteFunc(readable(t, 0), func(path string) bool { return path == "" })
+	others := readable(t, 65534)
+	secrets = slices.DeleteFunc(secrets, func(path string) bool { return slices.Contains(others, path) })
+	for name, box := range map[string]func(*testing.T, runner.Spec) runner.Spec{
+		"bubblewrap": func(t *testing.T, s runner.Spec) runner.Spec { return boxed(t, s, sandbox.Settings{}, nil) },
+		"weaker": func(t *testing.T, s runner.Spec) runner.Spec {
+			return confined(t, s, sandbox.Settings{Profile: sandbox.Workspace}, nil)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := playing(t, "reads its arguments")
+			s.Argv = append(s.Argv, secrets...)
+			s = box(t, s)
+			if exit := run(t, s); exit.Code != 0 || read(t, s, "stdout") != "" {
+				t.Errorf("of %q, the agent could read %s: %+v: %s", secrets, read(t, s, "stdout"), exit, read(t, s, "stderr"))
+			}
+		})
+	}
+}
+
+// readable lists the files of /etc that a user can read, and that have content.
+func readable(t *testing.T, user uint32) []string {
+	t.Helper()
+	cmd := exec.Command("find", "/etc", "-type", "f", "-size", "+0", "-readable")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
+	out, err := cmd.Output()
+	if len(out) == 0 { // it fails where it may not look
+		t.Skipf("find files of /etc: %v", err)
+	}
+	return strings.Split(string(out), "\n")
 }

@@ -20,9 +20,14 @@ type Run struct {
 	Root bool // the user is root, and appears as another user
 
 	System []Path   // directories of the operating system; a link where Name and Real differ
-	Masked []string // files of the system that become empty
+	Masked Masked   // what becomes empty in these
 	Fixed  []string // read-only paths inside of writable ones
 	Tasks  Path     // the task file of the run, which appears under Name; zero: none
+}
+
+// Masked lists files and directories of the system that become empty.
+type Masked struct {
+	Files, Dirs []string
 }
 
 // The options of bubblewrap that name a file by an open descriptor. Options gives them a path
@@ -58,8 +63,11 @@ func (s Settings) Options(r Run) []string {
 		}
 		args = append(args, "--ro-bind", p.Name, p.Name)
 	}
-	for _, path := range r.Masked {
+	for _, path := range r.Masked.Files {
 		args = append(args, "--ro-bind", "/dev/null", path)
+	}
+	for _, path := range r.Masked.Dirs {
+		args = append(args, "--tmpfs", path)
 	}
 	args = append(args, "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/run", "--dir", "/var/tmp")
 	if r.Home != "" && r.Home != "/tmp" && r.Home != "/run" {
@@ -72,6 +80,9 @@ func (s Settings) Options(r Run) []string {
 	cwd := r.Cwd.Name
 	if cwd == "" {
 		cwd = r.Work
+	}
+	for _, path := range r.Masked.Dirs {
+		args = append(args, "--remount-ro", path)
 	}
 	return append(args,
 		"--remount-ro", "/", // the directories made for the mounts

@@ -20,7 +20,7 @@ func run() sandbox.Run {
 		Write:  []sandbox.Path{same("/home/u/.agent/login.json")},
 		Logins: []string{"/home/u/.agent/login.json"},
 		System: []sandbox.Path{same("/usr"), {Name: "/bin", Real: "usr/bin"}},
-		Masked: []string{"/etc/shadow"},
+		Masked: sandbox.Masked{Files: []string{"/etc/shadow"}, Dirs: []string{"/etc/ssl/private"}},
 		Fixed:  []string{"/home/u/app/.git/config"},
 	}
 }
@@ -31,12 +31,12 @@ func TestOptionsOfEachProfile(t *testing.T) {
 		wanted, absent []string
 	}{
 		{sandbox.Workspace, []string{
-			"--unshare-net", "--cap-drop ALL", "--ro-bind /usr /usr", "--symlink usr/bin /bin", "--ro-bind /dev/null /etc/shadow",
+			"--unshare-net", "--cap-drop ALL", "--ro-bind /usr /usr", "--symlink usr/bin /bin", "--ro-bind /dev/null /etc/shadow --tmpfs /etc/ssl/private",
 			"--tmpfs /home/u", "--ro-bind-fd /state/runs/1 /state/runs/1 --bind-fd /state/runs/1/work /state/runs/1/work",
 			"--bind-fd /home/u/app /home/u/app --ro-bind-fd /home/u/app/.git/config /home/u/app/.git/config",
 			"--bind-fd /home/u/.agent/login.json", "--ro-bind-fd /box/refs/a.txt",
 			"--ro-bind-fd /opt/agent/1.2/agent", "--symlink /opt/agent/1.2/agent /home/u/bin/agent",
-			"--remount-ro / --setenv TMPDIR /tmp --chdir /home/u/app",
+			"--remount-ro /etc/ssl/private --remount-ro / --setenv TMPDIR /tmp --chdir /home/u/app",
 		}, []string{"--uid", "--new-session", "--die-with-parent", "--share-net"}},
 		{sandbox.Offline, []string{"--unshare-net", "--bind-fd /home/u/app /home/u/app"}, nil},
 		{sandbox.ReadOnly, []string{"--ro-bind-fd /home/u/app /home/u/app", "--bind-fd /state/runs/1/work", " --bind-fd /home/u/.agent/login.json"}, []string{" --bind-fd /home/u/app"}},

@@ -1,5 +1,7 @@
 package sandbox
 
+import "slices"
+
 // The options of the weaker sandbox, besides those that it shares with bubblewrap. Each is
 // followed by a path.
 const (
@@ -24,10 +26,8 @@ func (s Settings) WeakerOptions(r Run) []string {
 	for _, p := range r.System {
 		args = append(args, ReadOption, p.Name)
 	}
-	if r.Root { // nobody else may read them
-		for _, path := range r.Masked {
-			args = append(args, MaskOption, path)
-		}
+	for _, path := range slices.Concat(r.Masked.Files, r.Masked.Dirs) {
+		args = append(args, MaskOption, path)
 	}
 	for _, path := range devices {
 		args = append(args, DeviceOption, path)
