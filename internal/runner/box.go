@@ -45,6 +45,7 @@ type box struct {
 	gate    *gate
 	group   *cgroup.Group // nil: no limits
 	files   []int         // descriptors from 3 on, in the order of options; status is one of them
+	made    bool          // the sandbox was seen complete while it existed
 }
 
 // openBox prepares the sandbox of a run; nil without one. It closes everything after an error.
@@ -157,8 +158,35 @@ func (b *box) wrap(argv []string, attr *syscall.ProcAttr) (string, []string) {
 	return b.program, slices.Concat([]string{"bwrap"}, b.options, []string{"--"}, argv)
 }
 
+// inspect notes whether the sandbox is complete, before a signal ends bubblewrap without a report.
+// The first process in it loads the filter after all mounts.
+func (b *box) inspect() {
+	if b == nil || b.weaker() || b.made {
+		return
+	}
+	if status := b.readStatus(); status.Init != 0 {
+		b.made = filtersOf(strconv.Itoa(status.Init)) > filtersOf("self")
+	}
+}
+
+// filtersOf returns how many seccomp filters a process has; before Linux 5.9, whether it has any.
+func filtersOf(pid string) (n int) {
+	text, err := os.ReadFile("/proc/" + pid + "/status")
+	if err != nil {
+		return 0
+	}
+	for line := range bytes.Lines(text) {
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		if string(name) == "Seccomp" || string(name) == "Seccomp_filters" { // in this order
+			n, _ = strconv.Atoi(string(bytes.TrimSpace(value)))
+		}
+	}
+	return n
+}
+
 // conclude adds to the exit what bubblewrap reported. Bubblewrap runs the command only after
-// the whole set-up, so an agent that ran was in the sandbox.
+// the whole set-up, so an agent that ran was in the sandbox. An exit by a signal from elsewhere
+// says nothing.
 func (b *box) conclude(exit *task.Exit, dir string) {
 	if b == nil {
 		return
@@ -167,9 +195,9 @@ func (b *box) conclude(exit *task.Exit, dir string) {
 	switch {
 	case b.weaker() && status.Began:
 		exit.Confined = true
-	case status.Began, status.Init != 0 && (exit.Cause != "" || exit.Signal != ""):
+	case status.Began, b.made:
 		exit.Sandboxed = true
-	case exit.Cause == "":
+	case exit.Cause == "" && (exit.Signal == "" || status.Init == 0):
 		exit.Cause, exit.Reason = task.CauseSandbox, complaint(dir)
 	}
 	// A signal ends bubblewrap before the agent, whose grace period goes on.

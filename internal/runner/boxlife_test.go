@@ -1,6 +1,7 @@
 package runner_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"io/fs"
@@ -56,6 +57,26 @@ func TestNothingIsLeftOfASandboxWhenItsKeeperIsKilled(t *testing.T) {
 func isKeeper(pid int) bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	return err == nil && strings.HasPrefix(string(text), "keeper\x00keeper\x00")
+}
+
+func TestARunThatEndsBeforeItsSandboxIsCompleteClaimsNone(t *testing.T) {
+	s := boxed(t, playing(t, "complains"), sandbox.Settings{}, nil)
+	s.Sandbox.Program = filepath.Join(s.Dir, "bwrap") // has a process in its namespaces, and no mount yet
+	script := "#!/bin/sh\neval \"echo '{\\\"child-pid\\\": $$}' >&$2\"\necho >\"$READY\"\nexec sleep 1000\n"
+	if err := os.WriteFile(s.Sandbox.Program, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	ctx, interrupt := context.WithCancel(t.Context())
+	var interrupting sync.WaitGroup
+	interrupting.Go(func() {
+		awaitReady(t, s)
+		interrupt()
+	})
+	exit, err := runner.Run(ctx, s, nil)
+	interrupting.Wait()
+	if err != nil || exit.Cause != task.CauseInterrupted || exit.Sandboxed {
+		t.Errorf("Run = %+v, %v; want it interrupted, and no sandbox claimed", exit, err)
+	}
 }
 
 func TestASandboxLeavesNoTraceInAProject(t *testing.T) {

@@ -168,6 +168,7 @@ func (r *attempt) stop(cause task.Cause) {
 		grace = 0
 	}
 	r.graceEnd = time.Now().Add(grace)
+	r.box.inspect()
 	if cause != task.CauseOutputTooLarge {
 		r.signalGroup(unix.SIGTERM)
 		r.signalGroup(unix.SIGCONT) // a stopped process doesn't get SIGTERM
@@ -197,6 +198,9 @@ func (r *attempt) conclude(cause task.Cause) task.Exit {
 		exit.Code, exit.Signal = status(state)
 	}
 	if !errors.Is(unix.Kill(-r.self.PID, 0), unix.ESRCH) || r.table.hasOrphans() {
+		if exit.Signal != "" { // bubblewrap could not report the end of the agent
+			r.box.inspect()
+		}
 		if cause == "" {
 			r.graceEnd = time.Now().Add(r.spec.Grace)
 		}
