@@ -108,12 +108,12 @@ func (g *Gate) connect(ctx context.Context, name, port string) (net.Conn, string
 		return nil, "its name was not found: " + err.Error()
 	}
 	why := "its name has no address"
-	for _, addr := range addrs {
+	for i, addr := range addrs {
 		if !sandbox.Public(addr) && !g.Hosts.Allow(addr.String(), port) {
 			why = fmt.Sprintf("its address %s is not public", addr)
 			continue
 		}
-		conn, err := g.dial(ctx, net.JoinHostPort(addr.String(), port))
+		conn, err := g.dialOne(ctx, len(addrs)-i, net.JoinHostPort(addr.String(), port))
 		if err == nil {
 			return conn, ""
 		}
@@ -130,6 +130,16 @@ func (g *Gate) addresses(ctx context.Context, name string) ([]netip.Addr, error)
 		return g.Resolve(ctx, name)
 	}
 	return net.DefaultResolver.LookupNetIP(ctx, "ip", name)
+}
+
+// dialOne dials one of the addresses that are left, within its share of the time.
+func (g *Gate) dialOne(ctx context.Context, left int, address string) (net.Conn, error) {
+	if end, ok := ctx.Deadline(); ok {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, time.Until(end)/time.Duration(left))
+		defer stop()
+	}
+	return g.dial(ctx, address)
 }
 
 func (g *Gate) dial(ctx context.Context, address string) (net.Conn, error) {
