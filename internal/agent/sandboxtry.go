@@ -17,6 +17,27 @@ import (
 	"mailboxd/internal/task"
 )
 
+// An UnsandboxedError says why an agent runs without its sandbox, as missing: none allows.
+type UnsandboxedError struct{ Err error }
+
+func (e *UnsandboxedError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *UnsandboxedError) Unwrap() error { return e.Err }
+
+// requireSandbox returns the program for the agent's sandbox. The error is an *UnsandboxedError if
+// the agent would run without one.
+func (g *Agent) requireSandbox() (host.Bubblewrap, error) {
+	b, err := g.findSandbox()
+	if err != nil || b.Path != "" {
+		return b, err
+	}
+	if b, err = host.FindBubblewrap(); err != nil {
+		return b, &UnsandboxedError{err}
+	}
+	return b, nil
+}
+
 // TrySandbox runs the program true in the sandbox of a binding, and says why that fails, or
 // whether it was the weaker sandbox. It needs no daemon, and leaves nothing.
 func TrySandbox(ctx context.Context, b Binding, own OwnDirs) (weaker bool, err error) {
@@ -24,10 +45,7 @@ func TrySandbox(ctx context.Context, b Binding, own OwnDirs) (weaker bool, err e
 	if err != nil {
 		return false, err
 	}
-	bubblewrap, err := g.findSandbox()
-	if err == nil && bubblewrap.Path == "" {
-		_, err = host.FindBubblewrap() // says why there is none
-	}
+	bubblewrap, err := g.requireSandbox()
 	if err != nil {
 		return false, err
 	}
@@ -44,16 +62,13 @@ func (g *Agent) trySandbox(ctx context.Context, bubblewrap host.Bubblewrap) erro
 
 // TryBreakout runs the program that tries to break out in the sandbox of a binding, and
 // returns its findings, and whether it was the weaker sandbox. It needs no daemon, and leaves
-// nothing. Bubblewrap is missing without an error if the agent would run without a sandbox.
+// nothing.
 func TryBreakout(ctx context.Context, b Binding, own OwnDirs, t breakout.Targets) (_ []breakout.Finding, weaker bool, err error) {
 	g, err := newAgent(b, Options{Own: own})
 	if err != nil {
 		return nil, false, err
 	}
-	bubblewrap, err := g.findSandbox()
-	if err == nil && bubblewrap.Path == "" {
-		_, err = host.FindBubblewrap() // says why there is none
-	}
+	bubblewrap, err := g.requireSandbox()
 	if err != nil {
 		return nil, false, err
 	}

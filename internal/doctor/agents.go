@@ -15,7 +15,6 @@ import (
 
 	"mailboxd/internal/agent"
 	"mailboxd/internal/cgroup"
-	"mailboxd/internal/sandbox"
 	"mailboxd/internal/setup"
 	"mailboxd/internal/term"
 )
@@ -66,7 +65,7 @@ func (d *checker) sandbox(ctx context.Context, b agent.Binding) {
 		if set, _ := os.ReadFile(userNamespaces); strings.TrimSpace(string(set)) == "1" {
 			f.Hint = "give bwrap an AppArmor profile with userns: " + f.Hint
 		}
-		if b.Sandbox.Missing == sandbox.Open {
+		if _, without := errors.AsType[*agent.UnsandboxedError](err); without {
 			f.State = Warn
 		}
 	}

@@ -65,8 +65,8 @@ func TryBreakout(ctx context.Context, b agent.Binding, root, state string) (_ Br
 		}
 	}
 	found, weaker, err := agent.TryBreakout(ctx, b, agent.OwnDirs{Root: root, State: state}, targets)
-	if err != nil && b.Sandbox.Missing == sandbox.Open {
-		r.Sandbox, r.Why = "none", err.Error()
+	if without, ok := errors.AsType[*agent.UnsandboxedError](err); ok {
+		r.Sandbox, r.Why = "none", without.Error()
 		return r, nil
 	}
 	if err != nil {
