@@ -2,12 +2,9 @@ package runner_test
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -77,68 +74,4 @@ func TestARunThatEndsBeforeItsSandboxIsCompleteClaimsNone(t *testing.T) {
 	if err != nil || exit.Cause != task.CauseInterrupted || exit.Sandboxed {
 		t.Errorf("Run = %+v, %v; want it interrupted, and no sandbox claimed", exit, err)
 	}
-}
-
-func TestASandboxLeavesNoTraceInAProject(t *testing.T) {
-	project := t.TempDir()
-	for _, dir := range []string{".git/hooks", "src"} {
-		if err := os.MkdirAll(filepath.Join(project, dir), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, name := range []string{".git/config", ".git/hooks/pre-commit", "src/main.c"} {
-		writeFile(t, filepath.Join(project, name))
-	}
-	before := treeOf(t, project)
-	k := keepers(t, t.TempDir(), "a")
-	const runs = 100
-	var took []time.Duration
-	for range runs {
-		s := playing(t, "says nothing")
-		s.Argv = []string{"/usr/bin/true"}
-		s = boxed(t, s, sandbox.Settings{}, func(r *sandbox.Run) {
-			r.Home, r.Cwd = os.Getenv("HOME"), sandbox.Path{Name: project, Real: project}
-			r.Write = []sandbox.Path{{Name: project + "/.git", Real: project + "/.git"}}
-			r.Fixed = []string{project + "/.git/config", project + "/.git/hooks"}
-		})
-		began := time.Now()
-		if exit := keptRun(t, k, s); exit.Code != 0 || !exit.Sandboxed {
-			t.Fatalf("Run = %+v; want 0 in a sandbox: %s", exit, read(t, s, runner.StderrFile))
-		}
-		took = append(took, time.Since(began))
-	}
-	if after := treeOf(t, project); after != before {
-		t.Errorf("the project changed from\n%s to\n%s", before, after)
-	}
-	slices.Sort(took)
-	t.Logf("median of %d runs: %v", runs, took[runs/2])
-}
-
-// treeOf describes all files of a directory, with their times.
-func treeOf(t *testing.T, dir string) string {
-	t.Helper()
-	var all strings.Builder
-	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		info, err := e.Info()
-		if err != nil {
-			return err
-		}
-		var sum [sha256.Size]byte
-		if e.Type().IsRegular() {
-			text, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
-			sum = sha256.Sum256(text)
-		}
-		fmt.Fprintf(&all, "%s %v %v %x\n", path, info.Mode(), info.ModTime(), sum)
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all.String()
 }
