@@ -37,3 +37,21 @@ func TestASilentAddressLeavesTimeForTheNext(t *testing.T) {
 		conn.Close()
 	})
 }
+
+func TestAListedAddressOfANameIsReached(t *testing.T) {
+	g := &Gate{
+		Hosts: []string{"lan.example.com", "10.1.2.3"},
+		Resolve: func(context.Context, string) ([]netip.Addr, error) {
+			return []netip.Addr{netip.MustParseAddr("::ffff:10.1.2.3")}, nil // as the resolver returns it
+		},
+		Dial: func(_ context.Context, _, address string) (net.Conn, error) {
+			ours, theirs := net.Pipe()
+			return ours, theirs.Close()
+		},
+	}
+	conn, why := g.connect(t.Context(), "lan.example.com", "443")
+	if why != "" {
+		t.Fatalf("connect = %q; want a connection", why)
+	}
+	conn.Close()
+}

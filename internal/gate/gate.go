@@ -109,6 +109,7 @@ func (g *Gate) connect(ctx context.Context, name, port string) (net.Conn, string
 	}
 	why := "its name has no address"
 	for i, addr := range addrs {
+		addr = addr.Unmap() // as a list has it
 		if !sandbox.Public(addr) && !g.Hosts.Allow(addr.String(), port) {
 			why = fmt.Sprintf("its address %s is not public", addr)
 			continue
