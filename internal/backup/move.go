@@ -86,7 +86,7 @@ func checkIdle(ctx context.Context, at Location) error {
 }
 
 // move copies what is on another file system first, so that the renames follow each other. If
-// it fails, the old mailbox is as it was.
+// it fails, no copy is left.
 func move(ctx context.Context, root, state step, to Location) error {
 	err := discard(root, state) // of a move that was cut short
 	if err != nil {
