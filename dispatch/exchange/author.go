@@ -5,7 +5,6 @@ import (
 
 	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
-	"mailboxd/internal/conversation"
 	"mailboxd/internal/task"
 )
 
@@ -28,8 +27,8 @@ func (c *Submission) WrittenBy(author *task.Task) {
 	}
 	*from = author.Agent
 	parent, field := c.Task.Named(envelope.ParentTask), "metadata."+envelope.ParentTask
-	if c.Inbound != nil && c.Inbound.Message.Clutch != nil && conversation.AsksForWork(c.Inbound.Message) {
-		parent, field = string(c.Inbound.Message.Clutch.Parent), "parent_task_id"
+	if c.Task.Clutch != nil && c.Task.Clutch.Parent != "" {
+		parent, field = string(c.Task.Clutch.Parent), "parent_task_id"
 	}
 	if parent != "" && parent != string(author.ID) {
 		c.object(envelope.IdentityMismatch, field, fmt.Sprintf("is %q, and the line was written by a run of %q", parent, author.ID))
