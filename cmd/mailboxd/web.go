@@ -36,7 +36,7 @@ the page; the decision counts when you type its number at this terminal.`,
 			if err != nil {
 				return err
 			}
-			return withExitCode(web.Serve(cmd.Context(), pageOf(cfg)))
+			return withExitCode(web.Serve(cmd.Context(), pageOf(g, cfg)))
 		},
 	}
 }
@@ -73,7 +73,7 @@ func demoPage(ctx context.Context, w io.Writer, dir string) error {
 	work.Go(func() error { return demo.Go(ctx, cfg.Root, demoPause) })
 	work.Go(func() error {
 		defer stop()
-		page := pageOf(cfg)
+		page := pageOf(&globals{config: path}, cfg)
 		page.Terminal = t
 		if err := locationOf(cfg).AwaitDaemon(ctx); err != nil {
 			return err
@@ -83,13 +83,17 @@ func demoPage(ctx context.Context, w io.Writer, dir string) error {
 	return work.Wait()
 }
 
-// demoPause is the time between two tasks of the demo.
-const demoPause = 7 * time.Second
+const demoPause = 7 * time.Second // between two tasks of the demo
 
 // pageOf returns the options of the page of a configuration.
-func pageOf(cfg config.Config) web.Options {
+func pageOf(g *globals, cfg config.Config) web.Options {
 	return web.Options{
 		Location: locationOf(cfg), Version: version(), Approve: cfg.Web.Approve != "off", User: "user",
-		Agents: func(ctx context.Context) ([]view.Agent, error) { return agentViews(ctx, cfg) },
+		Agents: func(ctx context.Context) ([]view.Agent, error) {
+			if edited, err := g.partial(io.Discard); err == nil {
+				return agentViews(ctx, edited)
+			}
+			return agentViews(ctx, cfg)
+		},
 	}
 }

@@ -40,7 +40,7 @@ func TestASessionIsEnoughToHoldReleaseCancelRetryPauseAndResume(t *testing.T) {
 	w.state("t2", task.Done)
 	do("/tasks/t2/retry", url.Values{"back": {"//example.com/"}})
 	w.until(func() bool { return w.details("t2").Task.Revision == 2 })
-	for _, path := range []string{"/tasks/t1/apply", "/tasks/t1/statement", "/agents/drain", "/tasks"} {
+	for _, path := range []string{"/tasks/t1/apply", "/tasks/t1/statement", "/agents/reload", "/tasks"} {
 		if status, _ := v.post(path, url.Values{"token": {v.token}}); status == http.StatusOK {
 			t.Errorf("POST %s = 200; the page has no such form", path)
 		}
@@ -60,6 +60,31 @@ func TestAPausedAgentShowsHowManyOfItsTasksStillRun(t *testing.T) {
 	w.state("slow", task.Done)
 	if _, text := v.get("/agents"); !strings.Contains(text, ">paused</span>") {
 		t.Errorf("the agents are %s; want that no task runs any more", text)
+	}
+}
+
+func TestADrainedAgentIsPausedAndShowsWhatStillRuns(t *testing.T) {
+	w := newWorld(t)
+	w.send("slow", "tester", `{"seconds": 3600}`)
+	w.state("slow", task.Running)
+	v := w.visit(w.open())
+	if _, text := v.get("/agents"); !strings.Contains(text, `aria-label="Drain tester"`) || strings.Contains(text, `aria-label="Drain writer"`) {
+		t.Errorf("the agents are %s; want a button to drain tester, which is at work, and no other agent", text)
+	}
+	if status, _ := v.post("/agents/drain", url.Values{"agent": {"tester"}}); status != http.StatusForbidden {
+		t.Errorf("POST /agents/drain without the token = %d; want 403", status)
+	}
+	if status, text := v.post("/agents/drain", url.Values{"token": {v.token}, "agent": {"tester"}}); status != http.StatusOK || !strings.Contains(text, "paused, 1 still runs") {
+		t.Errorf("POST /agents/drain = %d, %s; want that the agent is paused and one task still runs", status, text)
+	}
+}
+
+func TestAnAgentThatWasAddedToTheConfigurationIsListed(t *testing.T) {
+	w := newWorld(t)
+	v := w.visit(w.open())
+	appendTo(t, w.config, "  - {id: newcomer, exec: {command: [cat]}}\n")
+	if status, text := v.get("/agents"); status != http.StatusOK || !strings.Contains(text, "newcomer") {
+		t.Errorf("GET /agents = %d, %s; want the new agent", status, text)
 	}
 }
 

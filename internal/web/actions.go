@@ -3,6 +3,7 @@ package web
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -54,7 +55,7 @@ var controls = map[string]func(*client.Client, context.Context, envelope.ID, cli
 	"cancel": (*client.Client).Cancel, "hold": (*client.Client).Hold, "release": (*client.Client).Release, "retry": (*client.Client).Retry,
 }
 
-// cancelPatience is how long the page waits for the end of a run.
+// cancelPatience is how long the page waits for the end of runs.
 const cancelPatience = "8s"
 
 // act does something about a task.
@@ -119,6 +120,12 @@ func (s *server) steer(w http.ResponseWriter, r *http.Request) {
 		_, err = daemon.Pause(r.Context(), options)
 	case "resume":
 		_, err = daemon.Resume(r.Context(), options)
+	case "drain":
+		options.Timeout = cancelPatience
+		_, err = daemon.Drain(r.Context(), options)
+		if said, late := errors.AsType[*client.Error](err); late && said.Kind == client.Unfinished {
+			err = nil // the agent is paused, and the page shows how many of its tasks still run
+		}
 	default:
 		err = &client.Error{Kind: client.NoTask, Message: fmt.Sprintf("there is no action %q", verb)}
 	}
