@@ -30,7 +30,7 @@ import (
 )
 
 // loopback connects to this machine, whatever the name is, as browsers do for names below localhost.
-var loopback = &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+var loopback = &http.Transport{ResponseHeaderTimeout: patience, DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
