@@ -25,7 +25,7 @@ var eventFields = []struct{ name, words string }{
 	{"status", "%s"}, {"error", "(%s)"}, {"exit_code", "exit %s"}, {"took_ms", "after %s"}, {"until", "until %s"},
 	{"unknown_runs", "with directories of runs that the ledger does not know: %s"},
 	{"kept", "kept as %s"}, {"written", "written %s"}, {"reason", "because %s"}, {"why", "because %s"}, {"faults", "because %s"},
-	{"note", "“%s”"}, {"message", "“%s”"}, {"words", "“%s”"}, {"warnings", "with the warning %s"},
+	{"count", "%s in all"}, {"hosts", "%s"}, {"note", "“%s”"}, {"message", "“%s”"}, {"words", "“%s”"}, {"warnings", "with the warning %s"},
 	{"hash", ""}, {"run_id", ""}, {"digest", ""},
 }
 
@@ -86,6 +86,9 @@ func formatValue(name string, value any) string {
 		}
 		return fmt.Sprintf("%.0f", v)
 	case map[string]any:
+		if host, why := v["host"], v["why"]; host != nil && why != nil {
+			return formatValue("", host) + " (" + formatValue("", why) + ")"
+		}
 		var words []string
 		for _, each := range slices.Sorted(maps.Keys(v)) {
 			words = append(words, formatValue(each, v[each])+" "+unitWords.Replace(term.OneLine(each)))
