@@ -34,6 +34,7 @@ var vocabulary = map[string]func(*testscript.TestScript, bool, []string){
 	"waitfor":    awaitFile,
 	"waitstate":  awaitState,
 	"waitlog":    awaitLog,
+	"until":      awaitSuccess,
 	"signal":     signalDaemon,
 	"keepers":    awaitKeepers,
 	"killkeeper": killKeepers,
@@ -191,6 +192,15 @@ func awaitState(ts *testscript.TestScript, neg bool, args []string) {
 		out, err := ps.Output()
 		return err == nil && strings.Contains(string(out), strconv.Quote(args[0]))
 	})
+}
+
+// awaitSuccess runs a program again until it exits with 0: until mailboxd route explain t1. Its
+// output is that of the last time.
+func awaitSuccess(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: until program [args]")
+	}
+	await(ts, args, ts.MkAbs("."), func() bool { return ts.Exec(args[0], args[1:]...) == nil })
 }
 
 // awaitLog blocks until the daemon's log, which a script sent to the file
