@@ -24,11 +24,7 @@ configuration is not part of the copy, and neither are the clones of repositorie
   mailboxd --config second.yaml backup /media/disk/second --json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, err := g.partial(cmd.ErrOrStderr())
-			if err != nil {
-				return err
-			}
-			at, err := backup.LocationOf(cfg.Root, cfg.StateDir)
+			_, at, err := located(g, cmd)
 			if err != nil {
 				return err
 			}
@@ -47,6 +43,16 @@ configuration is not part of the copy, and neither are the clones of repositorie
 	return cmd
 }
 
+// located returns the configuration, and where its mailbox and its state are.
+func located(g *globals, cmd *cobra.Command) (config.Config, backup.Location, error) {
+	cfg, err := g.partial(cmd.ErrOrStderr())
+	if err != nil {
+		return cfg, backup.Location{}, err
+	}
+	at, err := backup.LocationOf(cfg.Root, cfg.StateDir)
+	return cfg, at, err
+}
+
 func restoreCommand(g *globals) *cobra.Command {
 	asJSON, replace := false, false
 	cmd := &cobra.Command{
@@ -60,11 +66,7 @@ later. The command lists them. Nothing runs before mailboxd release.`,
   mailboxd restore ~/backups/monday --replace    # renames the state there`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, err := g.partial(cmd.ErrOrStderr())
-			if err != nil {
-				return err
-			}
-			at, err := backup.LocationOf(cfg.Root, cfg.StateDir)
+			cfg, at, err := located(g, cmd)
 			if err != nil {
 				return err
 			}
@@ -102,11 +104,7 @@ the configuration, which it does not change.`,
 			if len(args) == 0 && state == "" {
 				return exit.With(exit.Usage, "name the new directory of the mailbox, or --state; see mailboxd move --help")
 			}
-			cfg, err := g.partial(cmd.ErrOrStderr())
-			if err != nil {
-				return err
-			}
-			from, err := backup.LocationOf(cfg.Root, cfg.StateDir)
+			cfg, from, err := located(g, cmd)
 			if err != nil {
 				return err
 			}
