@@ -312,7 +312,7 @@ var (
 	// moment is a time.
 	moment = regexp.MustCompile(`20[0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9:]{8}(\.[0-9]+)?(Z|[+-][0-9:]{5})|20[0-9]{2}-[0-9]{2}-[0-9]{2} [0-9:]{8}`)
 	// counted are numbers that count time, processes and what has no order.
-	counted = regexp.MustCompile(`"(ts|pid|seq|took_ms|wall_ms|wall_time_ms|inode|told)": ?[0-9]+`)
+	counted = regexp.MustCompile(`"(ts|pid|seq|took_ms|wall_ms|wall_time_ms|inode|told|message)": ?[0-9]+`)
 	// process is one that gave a command.
 	process = regexp.MustCompile(`process [0-9]+`)
 	// derived are hashes of what has ids and times in it that a build makes up.

@@ -167,7 +167,11 @@ func (g *generator) control() {
 	case 9:
 		g.add("post", "/v1/tasks/"+id+"/retry", `{"reason":"once more"}`)
 	case 10:
-		g.add("post", "/v1/pause", fmt.Sprintf(`{"agent":%q,"reason":"down"}`, g.pick("text", "slow", "worker", "pull", "nobody", "")))
+		g.add("post", "/v1/pause", fmt.Sprintf(`{"agent":%q,"reason":"down"}`, g.pick("text", "slow", "worker", "pull", "nobody", "", "")))
+		if g.one(2) { // it has to outlive the daemon
+			g.add("restart", "TERM")
+			g.requests()
+		}
 	case 11, 12:
 		g.add("post", "/v1/resume", fmt.Sprintf(`{"agent":%q}`, g.pick("text", "slow", "worker", "pull", "")))
 	default:
