@@ -53,8 +53,8 @@ func canNest() bool {
 	if err != nil {
 		return false
 	}
-	one := []string{b.Path, "--unshare-user", "--uid", "1000", "--gid", "1000", "--cap-drop", "ALL", "--unshare-pid", "--unshare-net", "--ro-bind", "/", "/", "--dev", "/dev", "--"}
-	return exec.Command(one[0], slices.Concat(one[1:], one, []string{"true"})...).Run() == nil
+	one := []string{b.Path, "--unshare-user", "--uid", "1000", "--gid", "1000", "--cap-drop", "ALL", "--unshare-pid", "--unshare-net", "--ro-bind", "/", "/", "--dev", "/dev"}
+	return exec.Command(one[0], slices.Concat(one[1:], []string{"--proc", "/proc", "--"}, one, []string{"--", "true"})...).Run() == nil
 }
 
 func canMount() (bool, error) {

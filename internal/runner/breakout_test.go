@@ -111,8 +111,8 @@ var notOpen = []string{
 // requireNesting skips a test where the kernel allows no sandbox in a sandbox.
 func requireNesting(t *testing.T, b host.Bubblewrap) {
 	t.Helper()
-	one := []string{b.Path, "--unshare-user", "--uid", "1000", "--gid", "1000", "--cap-drop", "ALL", "--unshare-pid", "--unshare-net", "--ro-bind", "/", "/", "--dev", "/dev", "--"}
-	if out, err := exec.Command(one[0], slices.Concat(one[1:], one, []string{"true"})...).CombinedOutput(); err != nil {
+	one := []string{b.Path, "--unshare-user", "--uid", "1000", "--gid", "1000", "--cap-drop", "ALL", "--unshare-pid", "--unshare-net", "--ro-bind", "/", "/", "--dev", "/dev"}
+	if out, err := exec.Command(one[0], slices.Concat(one[1:], []string{"--proc", "/proc", "--"}, one, []string{"--", "true"})...).CombinedOutput(); err != nil {
 		t.Skipf("no sandbox can be made in a sandbox here: %v: %s", err, out)
 	}
 }
