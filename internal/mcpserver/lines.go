@@ -36,18 +36,10 @@ type lines struct{ mcp.IOTransport }
 
 func (l *lines) Connect(ctx context.Context) (mcp.Connection, error) {
 	conn, err := l.IOTransport.Connect(ctx)
-	return lineConn{conn}, err
-}
-
-// A lineConn gives a code to each error that has none: what handlers return has
-// one (see coded), and the SDK itself returns only errors about parameters.
-type lineConn struct{ mcp.Connection }
-
-func (c lineConn) Write(ctx context.Context, m jsonrpc.Message) error {
-	if r, ok := m.(*jsonrpc.Response); ok && r.Error != nil {
-		m = &jsonrpc.Response{ID: r.ID, Error: coded(r.Error, jsonrpc.CodeInvalidParams)}
+	if err != nil {
+		return nil, err
 	}
-	return c.Connection.Write(ctx, m)
+	return newLineConn(conn), nil
 }
 
 // coded returns err with a code of JSON-RPC: its own, or the given one.
