@@ -26,8 +26,25 @@ func (r *request) callback(at int) {
 		}
 	}
 	if file := r.member(at, "file_append"); file != none {
-		r.task.Callback.FileAppend = r.file(file)
+		r.task.Callback.FileAppend = r.callbackFile(file)
 	}
+}
+
+// callbackFile reads a path that a result line may be appended to.
+func (r *request) callbackFile(at int) string {
+	name := r.file(at)
+	if IsInboxFile(name) {
+		r.note(SecurityViolation, r.path(at), "must not be the inbox of a participant, which only mailboxd writes")
+		return ""
+	}
+	return name
+}
+
+// IsInboxFile reports whether a slash-separated path below the root is that of an inbox, in
+// upper or lower case: agents/<name>/inbox.jsonl. A configured inbox may have another path.
+func IsInboxFile(name string) bool {
+	elements := strings.Split(name, "/")
+	return len(elements) == 3 && strings.EqualFold(elements[0], "agents") && strings.EqualFold(elements[2], "inbox.jsonl")
 }
 
 var queueName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)

@@ -11,9 +11,11 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
+	"mailboxd/envelope"
 	"mailboxd/internal/fault"
 )
 
@@ -64,6 +66,9 @@ func openTasks(path string) (*os.File, error) {
 func (b *Box) AppendCallback(path string, line []byte) error {
 	err := CheckCallback(path)
 	if err == nil {
+		err = b.checkLinks(path)
+	}
+	if err == nil {
 		err = b.append(path, line)
 	}
 	if err != nil {
@@ -73,8 +78,17 @@ func (b *Box) AppendCallback(path string, line []byte) error {
 }
 
 // CheckCallback says why nothing may be appended at path; nil if it is allowed (AINL-51).
-// The path must be relative and clean, and outside tasks, results and mailboxd's own files.
+// The path must be relative and clean, and outside tasks, results, inboxes and mailboxd's own
+// files.
 func CheckCallback(path string) error {
+	if envelope.IsInboxFile(path) {
+		return errors.New("must not be the inbox of a participant")
+	}
+	return checkAppended(path)
+}
+
+// checkAppended says why no program may have mailboxd append at path; nil if it may.
+func checkAppended(path string) error {
 	if path == "." || !filepath.IsLocal(path) || filepath.Clean(path) != path || strings.ContainsRune(path, 0) {
 		return errors.New("must be a plain path below the mailbox")
 	}
@@ -98,9 +112,29 @@ func (b *Box) AppendQueue(name string, line []byte) error {
 }
 
 // CheckCallbackFile says why AppendCallback would fail at path in the current mailbox; nil
-// if it wouldn't: a symlink or another non-regular file is in the way (AINL-51).
-// AppendCallback creates missing files.
-func (b *Box) CheckCallbackFile(path string) error { return b.checkAppend(path) }
+// if it wouldn't: a symlink or another non-regular file is in the way, or the file has a
+// second name (AINL-51). AppendCallback creates missing files.
+func (b *Box) CheckCallbackFile(path string) error {
+	if err := b.checkAppend(path); err != nil {
+		return err
+	}
+	return b.checkLinks(path)
+}
+
+// checkLinks refuses a file with hard links: another of its names could be an inbox, a result
+// or a task file.
+func (b *Box) checkLinks(path string) error {
+	root, release := b.use()
+	defer release()
+	info, err := root.Lstat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return nil // the append reports it
+	}
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok && stat.Nlink > 1 {
+		return fmt.Errorf("%s has %d names (hard links), and one of them could be a file of mailboxd", path, stat.Nlink)
+	}
+	return nil
+}
 
 // CheckQueueFile is CheckCallbackFile for AppendQueue.
 func (b *Box) CheckQueueFile(name string) error {

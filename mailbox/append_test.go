@@ -47,10 +47,14 @@ func TestACallbackStaysInTheMailbox(t *testing.T) { // rows 15, 17 and 29
 	must(t, os.Symlink(outside+"/new", root+"/dangling"))
 	must(t, unix.Mkfifo(root+"/fifo", 0o600))
 	must(t, os.Symlink("/proc/self/fd", root+"/magic"))
+	must(t, os.MkdirAll(root+"/agents/bob", 0o700))
+	must(t, os.WriteFile(root+"/agents/bob/inbox.jsonl", nil, 0o600))
+	must(t, os.Link(root+"/agents/bob/inbox.jsonl", root+"/agents/linked.jsonl"))
 	before := tree(t, root) + tree(t, outside)
 	for _, path := range []string{
 		"../../x", "/etc/x", "a/../../x", "a/../b", "..", ".", "", "./a", "a//b", "a/", "a\x00b",
 		"tasks/openclaw_agent_tasks.jsonl", "tasks/new.jsonl", "tasks", "results/other.json", "rejected/x", ".mailboxd/x", ".mailboxd/tmp/x",
+		"agents/bob/inbox.jsonl", "agents/alice/inbox.jsonl", "AGENTS/bob/Inbox.jsonl", "agents/linked.jsonl",
 		"out/x", "in/x", "loop", "dangling", "fifo", "fifo/x", "dir", "magic/1", strings.Repeat("n", 256),
 	} {
 		if err := box.AppendCallback(path, []byte("{}")); err == nil {

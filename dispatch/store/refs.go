@@ -2,6 +2,8 @@ package store
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
@@ -38,11 +40,15 @@ func (rd *Reader) checkRefs(t envelope.Task) envelope.Findings {
 	return findings
 }
 
-// checkCallback refuses a task when the file at its callback path can't take a result line
-// (AINL-51).
+// checkCallback refuses a task when the file at its callback path can't take a result line, or
+// is the inbox of an agent (AINL-51).
 func (rd *Reader) checkCallback(t envelope.Task) (findings envelope.Findings) {
 	if file := t.Callback.FileAppend; file != "" {
-		if err := rd.Box.CheckCallbackFile(file); err != nil {
+		err := rd.Box.CheckCallbackFile(file)
+		if agent := rd.inboxOwner(file); agent != "" {
+			err = fmt.Errorf("must not be the inbox of the agent %q, which only mailboxd writes", agent)
+		}
+		if err != nil {
 			findings = append(findings, envelope.Finding{Kind: envelope.SecurityViolation, Field: "callback.file_append", Message: err.Error()})
 		}
 	}
@@ -52,6 +58,19 @@ func (rd *Reader) checkCallback(t envelope.Task) (findings envelope.Findings) {
 		}
 	}
 	return findings
+}
+
+// inboxOwner returns the agent that fetches its tasks from a file, or "".
+func (rd *Reader) inboxOwner(file string) string {
+	if rd.Agents.Protocol.Agents == nil {
+		return ""
+	}
+	for _, agent := range rd.Agents.Protocol.Agents() {
+		if strings.EqualFold(rd.Agents.Inbox(agent).File, file) {
+			return agent
+		}
+	}
+	return ""
 }
 
 // CheckContext checks the context of a message: it opens the file and compares its hash
