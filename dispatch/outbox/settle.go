@@ -279,8 +279,16 @@ func (pb *Publisher) callBack(f publication) error {
 	}
 	return pb.Callbacks.make(row.Seq, map[string]func() error{
 		"callback.queue":       appendCall(to.Queue, line, pb.Box.AppendQueue),
-		"callback.file_append": appendCall(to.FileAppend, line, pb.Box.AppendCallback),
+		"callback.file_append": appendCall(to.FileAppend, line, pb.appendCallback),
 	})
+}
+
+// appendCallback appends the line to a file that is no inbox.
+func (pb *Publisher) appendCallback(path string, line []byte) error {
+	if err := pb.reader.CheckNoInbox(path); err != nil {
+		return err
+	}
+	return pb.Box.AppendCallback(path, line)
 }
 
 // appendCall returns the call that appends the line to a file; nil when no file is named.

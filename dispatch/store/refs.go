@@ -44,9 +44,9 @@ func (rd *Reader) checkRefs(t envelope.Task) envelope.Findings {
 // is the inbox of an agent (AINL-51).
 func (rd *Reader) checkCallback(t envelope.Task) (findings envelope.Findings) {
 	if file := t.Callback.FileAppend; file != "" {
-		err := rd.Box.CheckCallbackFile(file)
-		if agent := rd.inboxOwner(file); agent != "" {
-			err = fmt.Errorf("must not be the inbox of the agent %q, which only mailboxd writes", agent)
+		err := rd.CheckNoInbox(file)
+		if err == nil {
+			err = rd.Box.CheckCallbackFile(file)
 		}
 		if err != nil {
 			findings = append(findings, envelope.Finding{Kind: envelope.SecurityViolation, Field: "callback.file_append", Message: err.Error()})
@@ -60,17 +60,17 @@ func (rd *Reader) checkCallback(t envelope.Task) (findings envelope.Findings) {
 	return findings
 }
 
-// inboxOwner returns the agent that fetches its tasks from a file, or "".
-func (rd *Reader) inboxOwner(file string) string {
+// CheckNoInbox refuses the path of a callback that is the inbox of an agent.
+func (rd *Reader) CheckNoInbox(path string) error {
 	if rd.Agents.Protocol.Agents == nil {
-		return ""
+		return nil
 	}
 	for _, agent := range rd.Agents.Protocol.Agents() {
-		if strings.EqualFold(rd.Agents.Inbox(agent).File, file) {
-			return agent
+		if strings.EqualFold(rd.Agents.Inbox(agent).File, path) {
+			return fmt.Errorf("must not be the inbox of the agent %q, which only mailboxd writes", agent)
 		}
 	}
-	return ""
+	return nil
 }
 
 // CheckContext checks the context of a message: it opens the file and compares its hash
