@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -93,17 +96,37 @@ func runDemo(ctx context.Context, w io.Writer, dir string) error {
 	if err := work.Wait(); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(s, demoEnd, s.Paint(term.Bold, "Next"))
-	return err
+	fmt.Fprintf(s, "\nThe demo removes its directory now. %s:\n", s.Paint(term.Bold, "Next"))
+	return nextSteps(ctx, os.Args[0]).Print(s)
 }
 
-// demoEnd says what to do after the demo.
-const demoEnd = `
-The demo removes its directory now. %s:
-  mailboxd init     write a configuration with a first agent
-  mailboxd serve    run the daemon
-  mailboxd doctor   check the installation
-`
+// nextSteps lists what to type after the demo that the caller started as program, and
+// what that does.
+func nextSteps(ctx context.Context, program string) *term.Table {
+	steps := &term.Table{}
+	if strings.Contains(program, "/go-build") { // by "go run": the file is gone after it
+		steps.Add(term.Cell{Text: "  " + goInstall}, term.Cell{Text: "install mailboxd"})
+		program = installed(ctx)
+	}
+	steps.Add(term.Cell{Text: "  " + program + " init"}, term.Cell{Text: "write a configuration with a first agent"})
+	steps.Add(term.Cell{Text: "  " + program + " serve"}, term.Cell{Text: "run the daemon"})
+	steps.Add(term.Cell{Text: "  " + program + " doctor"}, term.Cell{Text: "check the installation"})
+	return steps
+}
+
+// goInstall installs mailboxd from its checkout.
+const goInstall = "go install ./cmd/mailboxd"
+
+// installed returns what to type for the program that goInstall installs: its path
+// if PATH doesn't have it.
+func installed(ctx context.Context) string {
+	out, err := exec.CommandContext(ctx, "go", "list", "-f", "{{.Target}}", "./cmd/mailboxd").Output()
+	target := strings.TrimSpace(string(out))
+	if err != nil || target == "" || slices.Contains(filepath.SplitList(os.Getenv("PATH")), filepath.Dir(target)) {
+		return "mailboxd"
+	}
+	return target
+}
 
 // roundTrip appends the task and prints its result.
 func roundTrip(ctx context.Context, s term.Screen, cfg config.Config) error {

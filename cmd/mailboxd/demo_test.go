@@ -7,7 +7,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -51,5 +53,31 @@ func TestTheDemoDoesNotSayThatTheTaskIsHeldWhenItIsStopped(t *testing.T) {
 	at := reader.Location{Root: t.TempDir(), StateDir: t.TempDir()}
 	if err := approveDemo(ctx, term.Screen{Writer: &out}, at); !errors.Is(err, context.Canceled) || out.Len() > 0 {
 		t.Errorf("approveDemo = %v, with %q; want that it was cancelled, and no words", err, out.String())
+	}
+}
+
+func TestTheDemoEndsWithCommandsThatWork(t *testing.T) {
+	bin := t.TempDir()
+	t.Setenv("GOBIN", bin)
+	t.Chdir("../..") // where README's "go run" works
+	for _, c := range []struct{ name, program, path, want string }{
+		{"by its name", "mailboxd", "", "  mailboxd init"},
+		{"by its path", "./mailboxd", "", "  ./mailboxd init"},
+		{"by go run", "/tmp/go-build1/b001/exe/mailboxd", "", "  " + bin + "/mailboxd init"},
+		{"by go run, with the directory of go install in PATH", "/tmp/go-build1/b001/exe/mailboxd", ":" + bin, "  mailboxd init"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Setenv("PATH", os.Getenv("PATH")+c.path)
+			var out bytes.Buffer
+			if err := nextSteps(t.Context(), c.program).Print(term.Screen{Writer: &out}); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(out.String(), c.want+"  ") {
+				t.Errorf("the demo ends with\n%s; want a line with %q", out.String(), c.want)
+			}
+			if installs := strings.Contains(out.String(), goInstall); installs != strings.Contains(c.program, "go-build") {
+				t.Errorf("the demo ends with\n%s; it installs: %t", out.String(), installs)
+			}
+		})
 	}
 }
