@@ -128,7 +128,7 @@ func (cp *Completer) prepareMessages(ctx context.Context, t *completion) (err er
 	for _, m := range t.outcome.Messages {
 		m = conversation.Complete(m, t.Row, t.conversation, dialect.NewID(), t.at)
 		switch {
-		case !conversation.AsksForWork(m):
+		case !conversation.AsksForWork(m), conversation.NoMode(m):
 			t.outbound = append(t.outbound, outboundMessage{message: m})
 			continue
 		case m.Tie == envelope.Oversee && t.needsOversight():

@@ -232,8 +232,8 @@ func (g *Delegator) emitAll(tx *store.Transaction, t *completion) error {
 			}
 			continue
 		}
-		if s.message.Act == envelope.Calls {
-			if err := g.refuseTool(tx, t, s.message); err != nil {
+		if reply, refused := conversation.Refuse(s.message, t.Row, t.at); refused {
+			if err := g.refuse(tx, t, s.message, reply); err != nil {
 				return err
 			}
 			continue
@@ -251,13 +251,13 @@ func (g *Delegator) emitAll(tx *store.Transaction, t *completion) error {
 	return nil
 }
 
-// refuseTool records a tool call, and replies that no tool is available (CLUTCH-33, CLUTCH-89).
-// An agent that waits for the reply runs again.
-func (g *Delegator) refuseTool(tx *store.Transaction, t *completion, m envelope.Message) error {
+// refuse records a message of an agent that has no effect, and replies with the reason. An agent
+// that waits for the reply runs again.
+func (g *Delegator) refuse(tx *store.Transaction, t *completion, m, reply envelope.Message) error {
 	if _, err := tx.Record(outbox.RecordOf(m, task.ByRun, t.Row.Seq, t.at)); err != nil {
 		return err
 	}
-	if err := g.Messenger.Emit(tx, m.Dialect, conversation.RefuseTool(m, t.Row, t.at), t.Row.Seq, g.Messenger.InboxOf(t.Row.Agent)); err != nil {
+	if err := g.Messenger.Emit(tx, m.Dialect, reply, t.Row.Seq, g.Messenger.InboxOf(t.Row.Agent)); err != nil {
 		return err
 	}
 	if !conversation.AwaitsReply(t.Next) {

@@ -61,8 +61,9 @@ func (rc *Receiver) receiveInfo(tx *store.Transaction, c *Submission) error {
 
 // participates reports whether the sender of a message is known: the sender is an agent, has a
 // secret, has announced itself, or has requested the message's task or a task of its thread.
+// With conversation.unknown_senders: accept, every sender is.
 func (rc *Receiver) participates(tx *store.Transaction, row task.Task, m envelope.Message) (bool, error) {
-	if rc.Agents.Known(m.From) || conversation.IsPerson(m.From) || m.Secret != "" && rc.Agents.Protocol.Secret(m.From) != "" || row.Requester == m.From {
+	if rc.Agents.Protocol.AcceptsUnknown() || rc.Agents.Known(m.From) || conversation.IsPerson(m.From) || m.Secret != "" && rc.Agents.Protocol.Secret(m.From) != "" || row.Requester == m.From {
 		return true, nil
 	}
 	if announced, err := tx.Announced(m.From); announced || err != nil {
@@ -129,18 +130,27 @@ func (rc *Receiver) receiveProgress(tx *store.Transaction, c *Submission, found 
 }
 
 // receiveQuestion answers a question for the status of a task, and does nothing else
-// (CLOWL-28). Any other question goes to its recipients.
+// (CLOWL-28). Any other question goes to its recipients. A question to an agent at work is also
+// answered with the status of its task, since the agent replies only after its run.
 func (rc *Receiver) receiveQuestion(tx *store.Transaction, c *Submission, found bool) error {
 	m := c.Inbound.Message
 	switch {
 	case !conversation.AsksForStatus(m):
-		return rc.receiveInfo(tx, c)
+		if err := rc.receiveInfo(tx, c); err != nil || !conversation.Interrupts(m, c.Row) {
+			return err
+		}
+		return rc.replyStatus(tx, c)
 	case !found:
 		return rc.replyError(tx, c, unknownTask(m))
 	}
 	if err := rc.record(tx, c); err != nil {
 		return err
 	}
+	return rc.replyStatus(tx, c)
+}
+
+// replyStatus replies with the status of the task that a message names.
+func (rc *Receiver) replyStatus(tx *store.Transaction, c *Submission) error {
 	since := c.Row.Received
 	run, ran, err := tx.LastRun(c.Row.Seq)
 	switch {
@@ -151,7 +161,7 @@ func (rc *Receiver) receiveQuestion(tx *store.Transaction, c *Submission, found 
 	case ran && (c.Row.State == task.Running || c.Row.State == task.Waiting):
 		since = run.Intent
 	}
-	return rc.reply(tx, c, envelope.Message{Act: envelope.Tells, Type: "status", Dialect: m.Dialect, Data: store.Encode(map[string]any{
+	return rc.reply(tx, c, envelope.Message{Act: envelope.Tells, Type: "status", Dialect: c.Inbound.Message.Dialect, Data: store.Encode(map[string]any{
 		"task_id": c.Row.ID, "agent": c.Row.Agent, "state": c.Row.State, "status": c.Row.Status, "kind": c.Row.Kind,
 		"attempt": c.Row.Attempt, "reasons": slices.Concat([]task.Reason{}, c.Row.Reasons), "since": since.UTC().Format(time.RFC3339),
 	})})

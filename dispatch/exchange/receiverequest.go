@@ -185,6 +185,13 @@ func (rc *Receiver) cancelledBefore(tx *store.Transaction, c *Submission) (bool,
 	return stopped, err
 }
 
+// mustHaveTask reports whether the sender of a delegation must have a task to delegate. In CAP a
+// person starts a task with it (CAP-17), and with conversation.unknown_senders: accept an
+// unknown sender does.
+func (rc *Receiver) mustHaveTask(m envelope.Message) bool {
+	return rc.Agents.Known(m.From) || m.Dialect == envelope.CLowl && !rc.Agents.Protocol.AcceptsUnknown()
+}
+
 // findParent finds the task on which the sender of a request works. It returns a finding when
 // the sender delegates without such a task (CLOWL-30).
 func (rc *Receiver) findParent(tx *store.Transaction, c *Submission) (why envelope.Finding, err error) {
@@ -206,7 +213,7 @@ func (rc *Receiver) findParent(tx *store.Transaction, c *Submission) (why envelo
 				c.tie = envelope.Assist
 			}
 		}
-	case m.Act == envelope.Delegates && (m.Dialect == envelope.CLowl || rc.Agents.Known(m.From)): // a person starts a task with it in CAP (CAP-17)
+	case m.Act == envelope.Delegates && rc.mustHaveTask(m):
 		why = envelope.Finding{Kind: envelope.Unauthorized, Field: fieldsOf[m.Dialect].from, Message: "has no such task that it could hand on"}
 	}
 	return why, nil

@@ -21,6 +21,7 @@ type Protocol struct {
 	Secret      func(sender string) string                                    // the secret that authenticates a sender; "" for none (CLOWL-18)
 	OnFailure   func(agent string, kind envelope.Kind) FailureAction          // what to do when the work of an agent fails (CAP-32)
 
+	AcceptsUnknown  func() bool          // whether messages of unknown senders are accepted
 	QuestionTimeout func() time.Duration // how long a requester may take to reply to a question; after that the question is the answer
 
 	Rounds       int           // how often an overseer may send work back
@@ -54,6 +55,9 @@ func (p Protocol) WithDefaults() Protocol {
 	}
 	if p.MayDelegate == nil {
 		p.MayDelegate = func(string, string) string { return "" }
+	}
+	if p.AcceptsUnknown == nil {
+		p.AcceptsUnknown = func() bool { return false }
 	}
 	if p.QuestionTimeout == nil {
 		p.QuestionTimeout = func() time.Duration { return 0 }

@@ -17,7 +17,7 @@ const clowlVersion = "0.2"
 
 const (
 	mostIDUnits = 128  // of an id, in UTF-16 units, as the strictest reader counts (F12)
-	mostInline  = 2000 // characters, which are code points, of ctx.inline (CLOWL-15)
+	mostInline  = 2000 // UTF-16 units of ctx.inline, as the strictest reader counts (CLOWL-15, F12)
 )
 
 // units is how long a text is in UTF-16 units.

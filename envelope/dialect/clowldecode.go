@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -80,7 +79,7 @@ func (r *clowlReading) context() {
 		c.Ref = ctx.name("ref", ctx.member("ref"))
 	}
 	c.Inline = ctx.prose("inline", ctx.member("inline"))
-	if utf8.RuneCountInString(c.Inline) > mostInline {
+	if units(c.Inline) > mostInline {
 		ctx.note(envelope.ContextTooLarge, "inline", "is longer than 2000 characters")
 	}
 	sum := ctx.prose("hash", ctx.member("hash"))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"strconv"
 	"time"
+	"unicode/utf16"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -153,11 +154,11 @@ func contextValue(c envelope.Context) jsontext.Value {
 	return w.end()
 }
 
-// cut returns the beginning of a text, up to so many characters.
+// cut returns the beginning of a text, up to so many UTF-16 units.
 func cut(text string, most int) string {
 	n := 0
-	for at := range text {
-		if n++; n > most {
+	for at, r := range text {
+		if n += utf16.RuneLen(r); n > most {
 			return text[:at]
 		}
 	}

@@ -121,6 +121,9 @@ func hearable(t *testing.T, printed []byte) {
 			if m.Dialect != d || m.From != "radar" || m.Hash == "" || len(m.To) == 0 && !(m.Clutch.Routed() && m.Request.ID != "") {
 				t.Fatalf("%s is heard as %+v", printed, m)
 			}
+			if m.Act == envelope.Delegates && d == envelope.CLowl && m.Tie == "" {
+				continue // it has no mode, and its sender gets an error
+			}
 			if check := (map[envelope.Dialect]func([]byte) error{envelope.CLowl: strict.CLowl, envelope.Clutch: strict.Clutch})[d]; check != nil {
 				if err := check(m.Raw); err != nil {
 					t.Fatalf("%s is kept as %s: %v", printed, m.Raw, err)

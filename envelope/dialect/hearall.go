@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"errors"
 	"fmt"
 
 	"mailboxd/envelope"
@@ -26,6 +27,10 @@ func HearAll(d envelope.Dialect, text []byte, about envelope.Task) ([]envelope.M
 	var said []envelope.Message
 	var warnings, refusals envelope.Findings
 	for object, err := range printed(text) {
+		if errors.Is(err, ErrSameLine) {
+			refusals = append(refusals, envelope.Finding{Kind: envelope.OutputInvalid, Message: err.Error() + "; each message needs a line of its own"})
+			continue
+		}
 		if err != nil {
 			break // what was heard before counts
 		}
@@ -35,6 +40,9 @@ func HearAll(d envelope.Dialect, text []byte, about envelope.Task) ([]envelope.M
 		}
 		m, findings := c.Receive(object, about)
 		switch {
+		case onlyModeRefused(m, findings): // its sender gets an error for it
+			said = append(said, m)
+			refusals = append(refusals, findings.Refusals()...)
 		case !findings.Refused():
 			said = append(said, m)
 			warnings = append(warnings, findings...)
@@ -54,6 +62,13 @@ func HearAll(d envelope.Dialect, text []byte, about envelope.Task) ([]envelope.M
 		warnings = append(warnings, envelope.Finding{Field: f.Field, Message: f.Message + LeftOut})
 	}
 	return said, warnings
+}
+
+// onlyModeRefused reports whether a message delegates, and nothing but the mode of its delegation
+// is wrong (CLOWL-30).
+func onlyModeRefused(m envelope.Message, findings envelope.Findings) bool {
+	refused := findings.Refusals()
+	return m.Act == envelope.Delegates && len(refused) == 1 && refused[0].Field == "body.d.delegation_mode"
 }
 
 // voiced reports whether an object that is not valid was meant to be a message.

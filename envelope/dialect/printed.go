@@ -19,7 +19,8 @@ func printed(text []byte) iter.Seq2[[]byte, error] {
 // Objects yields the complete objects that begin and end a line, in their order,
 // so that banners and logs between them do not matter. Nothing within an object is
 // looked for, nor after one that the text ends in: half an answer has no parts that
-// are one. The last may be ErrTangled, without an object.
+// are one. Objects that share a line yield ErrSameLine instead, once for the line. The last may be
+// ErrTangled. An error comes without an object.
 func Objects(text []byte) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		budget := 4 * len(text) // bytes to look at: nested halves must not cost their square
@@ -33,6 +34,11 @@ func Objects(text []byte) iter.Seq2[[]byte, error] {
 			switch {
 			case errors.Is(err, errHalf):
 				return
+			case err == nil && followed(text[n:]):
+				n = 0
+				if !yield(nil, ErrSameLine) {
+					return
+				}
 			case err != nil || !endsLine(text[n:]):
 				n = 0
 			case !yield(text[:n:n], nil):
@@ -52,6 +58,9 @@ func OneObject(text []byte) []byte {
 	}
 	return all
 }
+
+// ErrSameLine says that objects share a line, so that none of them counts.
+var ErrSameLine = errors.New("two JSON objects are on one line")
 
 // ErrTangled says that a text has too many broken objects to find whole ones in it.
 var ErrTangled = errors.New("too many broken JSON objects")
@@ -91,6 +100,11 @@ func nextLine(text []byte) []byte {
 func endsLine(rest []byte) bool {
 	rest = bytes.TrimLeft(rest, " \t\uFEFF")
 	return len(rest) == 0 || rest[0] == '\n' || rest[0] == '\r'
+}
+
+// followed reports whether another object begins on the line.
+func followed(rest []byte) bool {
+	return bytes.HasPrefix(bytes.TrimLeft(rest, " \t,"), []byte("{"))
 }
 
 // noise is what terminals act on and JSON cannot contain: ANSI control

@@ -15,6 +15,7 @@ import (
 var (
 	errNothing  = errors.New("the agent printed no answer")
 	errNoObject = errors.New("the agent printed no JSON object as its answer")
+	errSameLine = errors.New("the agent printed two JSON objects on one line; its answer needs a line of its own")
 	errTangled  = errors.New("the agent printed too many broken JSON objects to find its answer")
 )
 
@@ -38,8 +39,12 @@ func findObject(text []byte, whole bool) ([]byte, error) {
 	} else {
 		_, text, _ = bytes.Cut(text, []byte("\n")) // the first line may be incomplete
 	}
-	found, task := []byte(nil), ""
+	found, task, missing := []byte(nil), "", errNoObject
 	for object, err := range dialect.Objects(text) {
+		if errors.Is(err, dialect.ErrSameLine) {
+			missing = errSameLine
+			continue
+		}
 		if err != nil {
 			return nil, errTangled
 		}
@@ -51,7 +56,7 @@ func findObject(text []byte, whole bool) ([]byte, error) {
 		task = cmp.Or(task, named)
 	}
 	if found == nil {
-		return nil, errNoObject
+		return nil, missing
 	}
 	return found, nil
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/conversation"
 	"mailboxd/internal/task"
 )
 
@@ -79,19 +80,31 @@ func settles(m envelope.Message, about envelope.Task) bool {
 	return (m.Act == envelope.Completes || m.Act == envelope.Fails) && m.Answer.Status != "" && m.Task == about.ID
 }
 
-// waitsFor returns what a task without an answer waits for.
+// waitsFor returns what a task without an answer waits for. A reply to a question resumes a task
+// that also waits for delegated tasks, unless one of them took it over. A message that may be the
+// answer (CAP-33), or that is only news, is no such question.
 func waitsFor(messages []envelope.Message, about envelope.Task) task.Reason {
-	waits := task.Reason("")
+	delegated, asked, informed := false, false, false
 	for _, m := range messages {
 		switch {
-		case m.Act == envelope.Delegates && (m.Tie == envelope.Transfer || m.Tie == envelope.Assist):
+		case m.Act == envelope.Delegates && m.Tie == envelope.Transfer:
 			return task.Children
-		case m.Act == envelope.Asks || m.Act == envelope.Inquires || m.Act == envelope.Calls || m.WantsReply,
-			m.Act == envelope.Informs && slices.ContainsFunc(m.To, func(to string) bool { return to != about.Requester }):
-			waits = task.Reply
+		case m.Act == envelope.Delegates && m.Tie == envelope.Assist:
+			delegated = true
+		case m.Act == envelope.Asks || m.Act == envelope.Inquires || m.Act == envelope.Calls || m.WantsReply && m.Dialect == envelope.CLowl,
+			conversation.NoMode(m): // the reply is the error
+			asked = true
+		case m.WantsReply, m.Act == envelope.Informs && slices.ContainsFunc(m.To, func(to string) bool { return to != about.Requester }):
+			informed = true
 		}
 	}
-	return waits
+	switch {
+	case asked, informed && !delegated:
+		return task.Reply
+	case delegated:
+		return task.Children
+	}
+	return ""
 }
 
 // reason says in a sentence what a task waits for.

@@ -22,6 +22,7 @@ func (c *Config) checkValues() []error {
 		choice("web.approve", c.Web.Approve),
 		choice("log.format", c.Log.Format),
 		choice("intake.first_start", c.Intake.FirstStart),
+		choice("conversation.unknown_senders", c.Conversation.UnknownSenders),
 		atLeast("intake.max_line_bytes", c.Intake.MaxLineBytes, 1024),
 		positive("intake.rescan", c.Intake.Rescan),
 		atLeast("limits.concurrency", int64(c.Limits.Concurrency), 1),

@@ -79,6 +79,7 @@ func defaults(v *viper.Viper) {
 		"oversight.rounds":                       3,
 		"oversight.patience":                     24 * time.Hour,
 		"conversation.question_timeout":          10 * time.Minute,
+		"conversation.unknown_senders":           "refuse",
 		"senders":                                []any{},
 		"groups":                                 []any{},
 		"routing.ainl":                           "on",

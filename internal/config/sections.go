@@ -141,7 +141,9 @@ type Oversight struct {
 	Patience time.Duration `mapstructure:"patience"`
 }
 
-// Conversation limits the time of a reply by the requester.
+// Conversation limits the time of a reply by the requester, and says whether messages of
+// unknown senders are accepted.
 type Conversation struct {
+	UnknownSenders  string        `mapstructure:"unknown_senders"` // accept or refuse
 	QuestionTimeout time.Duration `mapstructure:"question_timeout"`
 }

@@ -84,7 +84,21 @@ func OnlyRecorded(act envelope.Act) bool {
 	return act == envelope.Announces || act == envelope.Updates || act == envelope.Beats || OnlyDaemonSends(act)
 }
 
-// RefuseTool returns the reply to an agent that calls a tool: no tool is available (CLUTCH-33).
+// Refuse returns the reply to a message of an agent's run that has no effect: a call of a tool,
+// or a delegation without a mode (CLOWL-30).
+func Refuse(m envelope.Message, t task.Task, now time.Time) (reply envelope.Message, refused bool) {
+	if m.Act == envelope.Calls {
+		return RefuseTool(m, t, now), true
+	}
+	return Error(m, t, dialect.FailureOf(envelope.ValidationFailed, "body.d.delegation_mode: must be transfer, fork or assist"), now), NoMode(m)
+}
+
+// NoMode reports whether a delegation in CLowl has no valid mode. Each other dialect implies it.
+func NoMode(m envelope.Message) bool {
+	return m.Act == envelope.Delegates && m.Dialect == envelope.CLowl && m.Tie == ""
+}
+
+// RefuseTool returns the reply to an agent that calls a tool: no tool is available (CLUTCH-33, CLUTCH-89).
 func RefuseTool(m envelope.Message, t task.Task, now time.Time) envelope.Message {
 	why := dialect.FailureOf(envelope.DependencyFailed, "mailboxd calls no tools")
 	why.Code = "TOOL_UNAVAILABLE"
@@ -112,6 +126,13 @@ func AsksForStatus(m envelope.Message) bool {
 	delete(data, "task_id")
 	delete(data, "mid")
 	return m.Text == "" && (m.Type == "status" || len(data) == 0)
+}
+
+// Interrupts reports whether a question is for an agent that works on the task which the
+// question names (CLOWL-28). In other dialects, only a status question is answered with a status.
+func Interrupts(m envelope.Message, about task.Task) bool {
+	atWork := about.State == task.Running || about.State == task.Waiting
+	return m.Dialect == envelope.CLowl && atWork && slices.Contains(m.To, about.Agent)
 }
 
 // Cancels reports whether a message cancels its task: by a CNCL, or in CAP by an error 499

@@ -105,6 +105,7 @@ func (t *Registry) Replace(loaded config.Loaded) error {
 	next.routing, next.groups, next.digest = cfg.Routing, cfg.GroupsByName(), digestOf(members, cfg.Routing)
 	next.workflows = workflows
 	next.approvers, next.secrets, next.questionTimeout = cfg.ApproverNames, loaded.Secrets, cfg.Conversation.QuestionTimeout
+	next.acceptsUnknown = cfg.Conversation.UnknownSenders == "accept"
 	for _, a := range cfg.EffectiveApprovers() {
 		next.rules.Approvers = append(next.rules.Approvers, a.Name)
 	}
@@ -306,6 +307,7 @@ func (t *Registry) protocol(cfg config.Config) store.Protocol {
 		OnFailure: func(id string, kind envelope.Kind) store.FailureAction {
 			return mendOf(t.current.Load().agentConfig(id).Entry, kind)
 		},
+		AcceptsUnknown:  func() bool { return t.current.Load().acceptsUnknown },
 		QuestionTimeout: func() time.Duration { return t.current.Load().questionTimeout },
 
 		Rounds:       cfg.Oversight.Rounds,

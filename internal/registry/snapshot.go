@@ -31,6 +31,7 @@ type snapshot struct {
 	groups  map[string][]string // the agents of each group
 	digest  string              // of agents and rules, for the record of a decision
 
+	acceptsUnknown  bool          // whether messages of unknown senders are accepted
 	questionTimeout time.Duration // how long a requester may take to reply; 0: no wait
 }
 
