@@ -22,6 +22,7 @@ import (
 
 	"mailboxd/internal/confine"
 	"mailboxd/internal/host"
+	"mailboxd/internal/slowtest"
 )
 
 // condition says what scripts may ask for: [root] is a user that may mount, [sandbox] a machine
@@ -37,6 +38,8 @@ func condition(name string) (bool, error) {
 	case "sandbox":
 		_, err := host.FindBubblewrap()
 		return err == nil, nil
+	case "slow":
+		return slowtest.Enabled(), nil
 	case "nested":
 		return canNest(), nil
 	}

@@ -1,0 +1,21 @@
+package slowtest_test
+
+import (
+	"testing"
+
+	"mailboxd/internal/slowtest"
+)
+
+func TestASlowTestRunsWhereItWasAskedFor(t *testing.T) {
+	for value, want := range map[string]bool{"1": !testing.Short(), "": false, "0": false} {
+		t.Setenv(slowtest.Variable, value)
+		ran := false
+		t.Run("with "+slowtest.Variable+"="+value, func(t *testing.T) {
+			slowtest.Require(t, "it is slow")
+			ran = true
+		})
+		if ran != want {
+			t.Errorf("with %s=%q, the test ran: %v; want %v", slowtest.Variable, value, ran, want)
+		}
+	}
+}
