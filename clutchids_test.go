@@ -14,12 +14,12 @@ import (
 // clutchIDs are the numbers of the statements of Clutch, as ranges.
 var clutchIDs = [][2]int{{1, 27}, {30, 36}, {40, 47}, {50, 54}, {60, 64}, {70, 92}}
 
-// clutchRow is a row of the table in docs/clutch.md: the number, the statement, and the test.
-var clutchRow = regexp.MustCompile("(?m)^\\| (\\d\\d) \\| .+ \\| (?:`([^`]+)`|comes with .+) \\|$")
+// clutchRow is a row of the table in docs/clutch.md: the number, the statement, and the test or what is missing.
+var clutchRow = regexp.MustCompile("(?m)^\\| (\\d\\d) \\| .+ \\| (?:`([^`]+)`|(?:not built|in part): .+) \\|$")
 
-// The table of docs/clutch.md has each statement of the protocol, with a test that names it or
-// the time when it comes.
-func TestEachStatementOfClutchHasATestOrATime(t *testing.T) {
+// The table of docs/clutch.md has each statement of the protocol, with a test that names it, or
+// what is missing.
+func TestEachStatementOfClutchHasATestOrSaysWhatIsMissing(t *testing.T) {
 	page, err := os.ReadFile("docs/clutch.md")
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +37,7 @@ func TestEachStatementOfClutchHasATestOrATime(t *testing.T) {
 		}
 	}
 	if !slices.Equal(ids, want) {
-		t.Errorf("docs/clutch.md has rows for %v; want %v, each with a test or a time", ids, want)
+		t.Errorf("docs/clutch.md has rows for %v; want %v, each with a test or what is missing", ids, want)
 	}
 	named := testsNaming(t, "CLUTCH-")
 	for _, id := range want {
