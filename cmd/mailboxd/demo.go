@@ -82,16 +82,16 @@ func runDemo(ctx context.Context, w io.Writer, dir string) error {
 	fmt.Fprintln(s, s.Paint(term.Bold, "One task, from request to result"))
 	step(s, 1, "A daemon serves a mailbox in %s.", cfg.Root)
 
-	ctx, stop := context.WithTimeout(ctx, 30*time.Second)
+	running, stop := context.WithTimeout(ctx, 30*time.Second)
 	defer stop()
 	var work errgroup.Group
 	work.Go(func() error {
 		log := zerolog.New(zerolog.ConsoleWriter{Out: w, NoColor: !s.Colour, PartsExclude: []string{"time"}}).Level(zerolog.WarnLevel)
-		return daemon.Serve(ctx, cfg, daemon.Options{Version: version(), Ephemeral: true}, term.Console{Log: log})
+		return daemon.Serve(running, cfg, daemon.Options{Version: version(), Ephemeral: true}, term.Console{Log: log})
 	})
 	work.Go(func() error {
 		defer stop()
-		return roundTrip(ctx, s, cfg)
+		return roundTrip(running, s, cfg)
 	})
 	if err := work.Wait(); err != nil {
 		return err
