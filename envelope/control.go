@@ -21,6 +21,7 @@ const (
 	ControlEnvironment    Control = "environment"     // the agent works there (AINL-52)
 	ControlChangeWindow   Control = "change_window"   // begun inside the window (AINL-58)
 	ControlTrustDomain    Control = "trust_domain"    // the requester may ask the agent (AINL-60)
+	ControlNearMisses     Control = "near_misses"     // no field is a misspelt control, and no control is null
 	ControlLineage        Control = "lineage"         // agents that ask agents have an end (AINL-01)
 )
 
@@ -36,7 +37,7 @@ func Controls() []Control {
 	return []Control{
 		ControlRole, ControlTaskType, ControlContextSize, ControlRefs, ControlOutputContract, ControlSensitivity,
 		ControlLocality, ControlDeadline, ControlBudget, ControlTools, ControlExecutionMode, ControlApproval,
-		ControlEnvironment, ControlChangeWindow, ControlTrustDomain, ControlLineage,
+		ControlEnvironment, ControlChangeWindow, ControlTrustDomain, ControlNearMisses, ControlLineage,
 	}
 }
 

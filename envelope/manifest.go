@@ -30,7 +30,8 @@ type Manifest struct {
 	PolicyRefs      []string // opaque URIs (AINL-22)
 	Origin          Origin   // provenance (AINL-23)
 
-	Extra jsontext.Value // fields we do not know, an object; nil for none
+	Extra      jsontext.Value // fields we do not know, an object; nil for none
+	NearMisses Findings       // refusals of what is probably a misspelt control; the control near_misses decides
 }
 
 // An ExecutionMode says whether an agent only talks (AINL-15). The zero value
@@ -112,6 +113,7 @@ func DecodeManifest(raw []byte) (Manifest, Findings) {
 	m.Contact = c.contact(c.member(0, "contact"))
 	m.Origin = c.origin(c.member(0, "provenance"))
 	c.strangers()
+	m.NearMisses = c.nearMisses(0, InManifest)
 	return m, c.findings
 }
 

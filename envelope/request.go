@@ -57,6 +57,7 @@ func (r *request) read() {
 	r.callback(r.member(0, "callback"))
 	r.policy(r.member(0, "policy_context"))
 	r.metadata(r.member(0, "metadata"))
+	t.NearMisses = r.nearMisses(0, InRequest)
 }
 
 // salvage reads as much of a broken envelope as an answer to it needs.

@@ -38,6 +38,7 @@ type Task struct {
 	ChangeWindows []Window                  // policy_context.change_window (AINL-58); nil: any time
 	Metadata      map[string]jsontext.Value // opaque (AINL-53)
 	Clutch        *ClutchPart               // what only Clutch says; nil for a request in another dialect
+	NearMisses    Findings                  // refusals of what is probably a misspelt control; the control near_misses decides
 	Routed        bool                      // the request leaves the choice of its agent to us; Agent is the chosen one, or Everybody
 }
 

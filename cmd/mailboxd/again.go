@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"os"
 	"time"
 
@@ -53,7 +54,11 @@ $EDITOR before. To run the same task once more, use mailboxd retry.`,
 				fmt.Fprintln(cmd.ErrOrStderr(), "mailboxd: left out", what)
 			}
 			if edit {
-				changed, err := editorOf(cmd).Edit(cmd.Context(), request)
+				editor, err := editorOf(cmd, g)
+				if err != nil {
+					return err
+				}
+				changed, err := editor.Edit(cmd.Context(), request)
 				if err != nil {
 					return err
 				}
@@ -109,7 +114,11 @@ func editTask(cmd *cobra.Command, g *globals, r *reader.Reader, details client.T
 		return err
 	}
 	id := details.Task.ID
-	if request, err = editorOf(cmd).Edit(cmd.Context(), request); err != nil {
+	editor, err := editorOf(cmd, g)
+	if err != nil {
+		return err
+	}
+	if request, err = editor.Edit(cmd.Context(), request); err != nil {
 		return err
 	}
 	if request == nil {
@@ -134,9 +143,12 @@ func editTask(cmd *cobra.Command, g *globals, r *reader.Reader, details client.T
 }
 
 // editorOf is the editor of the user.
-func editorOf(cmd *cobra.Command) resend.Editor {
+func editorOf(cmd *cobra.Command, g *globals) (resend.Editor, error) {
+	cfg, err := g.partial(io.Discard)
 	command := cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR"), "vi")
-	return resend.Editor{Command: command, In: cmd.InOrStdin(), Out: cmd.OutOrStdout(), Err: cmd.ErrOrStderr()}
+	return resend.Editor{
+		Command: command, In: cmd.InOrStdin(), Out: cmd.OutOrStdout(), Err: cmd.ErrOrStderr(), NearMisses: nearMissesOf(cfg),
+	}, err
 }
 
 // submit appends a request and prints its id.

@@ -30,7 +30,7 @@ are errors.`,
 		Example: `  mailboxd lint tasks.jsonl request.json
   mailboxd lint --tasks-jsonl tasks.jsonl --json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			how, err := config.LoadIntake(g.config, g.root)
+			how, err := config.LoadLineRules(g.config, g.root)
 			if err != nil {
 				return err
 			}
@@ -38,7 +38,7 @@ are errors.`,
 			if len(slices.Concat(f.Any, f.TaskLines, f.Tasks, f.Results)) == 0 {
 				return exit.With(exit.Usage, "no file to check; see mailboxd lint --help")
 			}
-			report, err := lint.Check(f.Files, lint.Rules{MaxLineBytes: how.MaxLineBytes, Reading: how.Reading()})
+			report, err := lint.Check(f.Files, lint.Rules{MaxLineBytes: how.MaxLineBytes, Reading: how.Reading(), NearMisses: how.NearMisses})
 			if err != nil {
 				return err
 			}

@@ -17,6 +17,7 @@ import (
 	"mailboxd/internal/config"
 	"mailboxd/internal/exit"
 	"mailboxd/internal/reader"
+	"mailboxd/internal/term"
 )
 
 // sendFlags describe a task, and what to do after sending it.
@@ -90,6 +91,13 @@ func send(cmd *cobra.Command, g *globals, f *sendFlags) error {
 		if err := checkLength(cfg.Intake, request); err != nil {
 			return err
 		}
+		near := reader.NearMisses(request, cfg.Intake.Reading(), nearMissesOf(cfg))
+		if near.Refused() {
+			return exit.With(exit.Usage, "not sent: %s", near)
+		}
+		for _, f := range near {
+			fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", term.Escape(f.String()))
+		}
 	}
 	var all []reader.Submission
 	for _, request := range requests {
@@ -121,7 +129,12 @@ func (f *sendFlags) check(cmd *cobra.Command, cfg config.Config, request []byte)
 			roles = m.RoleTypes
 		}
 	}
-	return reader.CheckRequest(request, roles)
+	return reader.CheckRequest(request, roles, nearMissesOf(cfg))
+}
+
+// nearMissesOf is how strictly fields are refused that are nearly controls.
+func nearMissesOf(cfg config.Config) envelope.Mode {
+	return cfg.Policy.Rules().Modes[envelope.ControlNearMisses]
 }
 
 // appendTask appends a line, unless it is too long. With wait, the result can be

@@ -310,6 +310,7 @@ func (g *Delegator) emitCancel(tx *store.Transaction, t *completion, about task.
 func (g *Delegator) judgeInContext(c *Submission, several bool, findings envelope.Findings) (v task.Verdict, degraded bool) {
 	if several {
 		c.Task.Agent = envelope.Ourselves
+		findings = append(findings, g.Reader.NearMisses(c.Task)...)
 	}
 	if !findings.Refused() {
 		var context envelope.Findings

@@ -47,6 +47,11 @@ func (rd *Reader) judgeFor(t envelope.Task, findings envelope.Findings, now time
 	return v
 }
 
+// NearMisses returns the near misses of a request, as the mode of their control says.
+func (rd *Reader) NearMisses(t envelope.Task) envelope.Findings {
+	return rd.Agents.Mode(envelope.ControlNearMisses).Apply(t.NearMisses)
+}
+
 // Cleared reports whether a task may start: policy admits it, and nothing holds it except an
 // approval that was given for this content.
 func (rd *Reader) Cleared(ctx context.Context, row task.Task, v task.Verdict) (bool, error) {

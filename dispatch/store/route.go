@@ -35,6 +35,9 @@ func (ch Chooser) judgeUnbound(t envelope.Task, findings envelope.Findings, now 
 	if IsPast(t.Deadline, now) {
 		return refuse(findings, envelope.DeadlineExceeded, "deadline", t.Deadline.UTC().Format(time.RFC3339)+" is past")
 	}
+	if near := ch.NearMisses(t); near.Refused() { // for each agent
+		return task.Verdict{Findings: append(slices.Clip(findings), near...)}
+	}
 	ch.judgeEach(t, all.All, now)
 	r := route.Recorded(all.Need, all.All, now, all.Rules)
 	if !r.Capable {

@@ -28,6 +28,10 @@ func (r *clowlReading) limit() {
 		}
 		r.findings = append(r.findings, f)
 	}
+	t.NearMisses = nearMissesOf(r.d.member("ainl"), "body.d.ainl")
+	for i := range t.NearMisses {
+		t.NearMisses[i].Kind = envelope.ValidationFailed
+	}
 	t.Raw, t.Hash, t.ID, t.Agent, t.Role = m.Raw, m.Hash, m.Task, m.Request.Agent, ""
 	if t.Description = m.Text; ainl["target_role"] != nil {
 		t.Role, _ = textOf(ainl["target_role"])
@@ -57,6 +61,14 @@ func (r *clowlReading) ainl() map[string]jsontext.Value {
 		}
 	}
 	return known
+}
+
+// nearMissesOf returns the near misses in ainl, which has members of an AgentTaskRequest.
+func nearMissesOf(ainl jsontext.Value, path string) envelope.Findings {
+	if ainl == nil {
+		return nil
+	}
+	return envelope.NearMisses(ainl, path, envelope.InRequest)
 }
 
 // metadata returns the metadata without the keys that only an AINL line may have.

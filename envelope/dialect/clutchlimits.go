@@ -31,6 +31,7 @@ func (r *clutchReading) limit() {
 		f.Field = r.clutchField(f.Field)
 		r.findings = append(r.findings, f)
 	}
+	t.NearMisses = append(envelope.NearMisses(m.Raw, "", envelope.InClutch), nearMissesOf(membersOf(c.Meta)["ainl"], "meta.ainl")...)
 	was := m.Request
 	t.Raw, t.Hash, t.ID, t.Agent, t.Requester, t.Type, t.Description, t.Role = was.Raw, was.Hash, was.ID, was.Agent, was.Requester, was.Type, was.Description, ""
 	t.Clutch = c

@@ -1,6 +1,7 @@
 package dialect_test
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -140,5 +141,37 @@ func TestWhatTheLedgerKeepsIsReadAgain(t *testing.T) {
 	}
 	if _, findings := dialect.DecodeTask("klingon", []byte(complete), envelope.Strict); !findings.Refused() {
 		t.Error("a dialect that nobody speaks has a task")
+	}
+}
+
+// What ships with the references of the protocols misspells no control.
+func TestNoShippedSampleHasANearMiss(t *testing.T) {
+	read := 0
+	for _, pattern := range []string{"testdata/*.jsonl", "../testdata/*.jsonl", "../testdata/request-*.json", "../../examples/*/*.jsonl"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %v, %v", pattern, files, err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines := bytes.Split(text, []byte("\n"))
+			if filepath.Ext(file) == ".json" {
+				lines = [][]byte{bytes.ReplaceAll(text, []byte("\n"), []byte(" "))}
+			}
+			for _, line := range lines {
+				for _, piece := range dialect.Read(line, envelope.Strict) {
+					read++
+					if near := piece.Message.Request.NearMisses; near != nil {
+						t.Errorf("AINL-54: %s: %s", file, near)
+					}
+				}
+			}
+		}
+	}
+	if read < 20 {
+		t.Errorf("%d messages were read; want those of all protocols", read)
 	}
 }

@@ -101,7 +101,7 @@ func (c *Config) manifest(path string) (*envelope.Manifest, envelope.Findings, e
 	if err != nil {
 		return nil, nil, fmt.Errorf("manifest: %w", err)
 	}
-	manifest, findings := envelope.DecodeManifest(text)
+	manifest, findings := c.decodeManifest(text)
 	if findings.Refused() {
 		return nil, nil, fmt.Errorf("manifest %s: %s", path, findings.Refusals())
 	}
@@ -116,6 +116,12 @@ func (c *Config) manifest(path string) (*envelope.Manifest, envelope.Findings, e
 		})
 	}
 	return &manifest, findings, nil
+}
+
+// decodeManifest decodes a manifest under the control of near misses.
+func (c *Config) decodeManifest(text []byte) (envelope.Manifest, envelope.Findings) {
+	manifest, findings := envelope.DecodeManifest(text)
+	return manifest, append(findings, c.Policy.nearMisses().Apply(manifest.NearMisses)...)
 }
 
 // Bindings returns the bindings of all agents whose id is unique.

@@ -80,7 +80,7 @@ func (r *reading) checkManifest(m Agent) error {
 	if err != nil {
 		return wrong(key, "%s; tasks for %q are refused", unreadable(err), m.Binding.ID)
 	}
-	manifest, findings := envelope.DecodeManifest(text)
+	manifest, findings := r.config.decodeManifest(text)
 	switch {
 	case findings.Refused():
 		r.addFindings(m.Entry.Manifest, text, findings, Disables)

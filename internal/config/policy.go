@@ -132,6 +132,12 @@ func (p *Policy) Rules() policy.Rules {
 	return r
 }
 
+// nearMisses is how strictly fields are refused that are nearly controls.
+func (p *Policy) nearMisses() envelope.Mode {
+	word, _ := p.Modes[string(envelope.ControlNearMisses)].(string)
+	return modes[word]
+}
+
 // check refuses rules that have no or a misleading meaning.
 func (p *Policy) check(agents []Entry) []error {
 	var checks []error

@@ -11,6 +11,8 @@ import (
 
 	"github.com/go-viper/mapstructure/v2"
 	"github.com/spf13/viper"
+
+	"mailboxd/envelope"
 )
 
 // Load reads the configuration. A flag wins over the environment, which wins over the
@@ -63,20 +65,26 @@ func Partial(path, root string) (Config, Mistakes, error) {
 	return r.config, found, nil
 }
 
-// LoadIntake reads only the section of the intake, so that lint works when agents are
+// LoadLineRules reads only how lines are read, so that lint works when agents are
 // misconfigured.
-func LoadIntake(path, root string) (Intake, error) {
+func LoadLineRules(path, root string) (LineRules, error) {
 	r, err := open(path, root)
 	if err != nil {
-		return Intake{}, err
+		return LineRules{}, err
 	}
 	r.check(r.config.checkValues())
 	for _, m := range r.found() {
-		if m.Key == "" || strings.HasPrefix(m.Key, "intake") {
-			return Intake{}, m
+		if m.Key == "" || strings.HasPrefix(m.Key, "intake") || m.Key == "policy."+string(envelope.ControlNearMisses) {
+			return LineRules{}, m
 		}
 	}
-	return r.config.Intake, nil
+	return LineRules{r.config.Intake, r.config.Policy.nearMisses()}, nil
+}
+
+// LineRules are how lines are read.
+type LineRules struct {
+	Intake
+	NearMisses envelope.Mode
 }
 
 // A reading is a configuration that was read, with its mistakes so far.

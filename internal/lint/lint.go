@@ -38,8 +38,8 @@ func (r *Report) any(name string, text []byte, how Rules) {
 	}
 	switch {
 	case names["role_types"] || names["available_tools"]:
-		_, findings := envelope.DecodeManifest(bytes.TrimSpace(text))
-		r.add(name, 1, envelope.AINL, findings)
+		m, findings := envelope.DecodeManifest(bytes.TrimSpace(text))
+		r.add(name, 1, envelope.AINL, append(findings, how.NearMisses.Apply(m.NearMisses)...))
 	case definesAgent(names):
 		_, findings := dialect.DecodeDefinition(bytes.TrimSpace(text))
 		r.add(name, 1, envelope.AINL, findings) // definitions have no error codes
@@ -104,7 +104,8 @@ func (r *Report) lines(name string, text []byte, how Rules) {
 	for number, line := 1, []byte(nil); len(text) > 0; number++ {
 		line, text, _ = bytes.Cut(text, []byte("\n"))
 		for _, piece := range readLine(how, bytes.TrimSuffix(line, []byte("\r"))) {
-			r.add(name, number, piece.Message.Dialect, piece.Findings)
+			near := how.NearMisses.Apply(piece.Message.Request.NearMisses)
+			r.add(name, number, piece.Message.Dialect, append(piece.Findings, near...))
 		}
 	}
 }
@@ -117,8 +118,8 @@ func (r *Report) task(name string, text []byte, how Rules) {
 	}
 	d := envelope.MarkedAs(text)
 	codec, _ := dialect.Of(d)
-	_, findings := codec.Decode(text, how.Reading)
-	r.add(name, 1, d, findings)
+	m, findings := codec.Decode(text, how.Reading)
+	r.add(name, 1, d, append(findings, how.NearMisses.Apply(m.Request.NearMisses)...))
 }
 
 func (r *Report) result(name string, text []byte, _ Rules) {
@@ -191,6 +192,7 @@ func (r *Report) Fail(path string, err error) {
 type Rules struct {
 	MaxLineBytes int64 // bytes
 	Reading      envelope.Reading
+	NearMisses   envelope.Mode
 }
 
 // NewReport returns a report without issues.

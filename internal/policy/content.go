@@ -8,6 +8,18 @@ import (
 
 // Controls on the input and the output.
 
+// nearMisses: a misspelt control would bind nobody. The reader of the request has found what
+// is probably one.
+func (q *question) nearMisses() envelope.Level {
+	if len(q.NearMisses) == 0 {
+		return notApplicable
+	}
+	for _, f := range q.NearMisses {
+		q.object(f.Kind, f.Field, f.Message)
+	}
+	return envelope.LevelDaemon
+}
+
 // contextSize: the input must fit the agent (AINL-20). Only the text in the request counts,
 // not the files that it refers to.
 func (q *question) contextSize() envelope.Level {

@@ -69,6 +69,10 @@ var breaches = []breach{
 		commit: func(s *scene) { s.task.ChangeWindows = []envelope.Window{{Start: noon.Add(1), End: noon.Add(2)}} }},
 	{rule: "AINL-58 after", control: envelope.ControlChangeWindow, field: "policy_context.change_window", kind: envelope.ChangeWindowMissed, level: envelope.LevelDaemon,
 		commit: func(s *scene) { s.task.ChangeWindows = []envelope.Window{{Start: noon.Add(-time.Hour), End: noon}} }},
+	{rule: "AINL-54", control: envelope.ControlNearMisses, field: "Deadline", kind: envelope.InvalidEnvelope, level: envelope.LevelDaemon,
+		commit: func(s *scene) {
+			s.task.NearMisses = envelope.Findings{{Kind: envelope.InvalidEnvelope, Field: "Deadline", Message: "unknown field"}}
+		}},
 	{rule: "AINL-60", control: envelope.ControlTrustDomain, field: "requester_id", kind: envelope.PolicyViolation, level: envelope.LevelDaemon,
 		commit: func(s *scene) {
 			s.card.TrustDomain, s.rules.Trust = "internal", []policy.Trust{{From: "external", To: "internal"}}

@@ -11,11 +11,13 @@ import (
 )
 
 // controls are the controls that apply before a run, in the order of the contract's fields.
-// The deadline comes before the controls that use it.
+// What is probably a misspelt control comes first: it explains what the others find. The
+// deadline comes before the controls that use it.
 var controls = []struct {
 	name  envelope.Control
 	judge func(*question) envelope.Level // returns the enforcing component; notApplicable if the control doesn't apply
 }{
+	{envelope.ControlNearMisses, (*question).nearMisses},
 	{envelope.ControlRole, (*question).role},
 	{envelope.ControlTaskType, (*question).taskType},
 	{envelope.ControlContextSize, (*question).contextSize},

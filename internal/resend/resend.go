@@ -82,6 +82,8 @@ type Editor struct {
 	Command  string // in the shell's words; the name of a file is added
 	In       io.Reader
 	Out, Err io.Writer
+
+	NearMisses envelope.Mode // whether a field that is nearly a control is an error
 }
 
 // Edit opens a request in the editor, and returns it as one line, or nil if it was not changed. A
@@ -102,7 +104,7 @@ func (e Editor) Edit(ctx context.Context, request []byte) ([]byte, error) {
 	if bytes.Equal(bytes.TrimSpace(after), before) {
 		return nil, os.Remove(path)
 	}
-	line, err := requestOf(after, request)
+	line, err := requestOf(after, request, e.NearMisses)
 	if err != nil {
 		return nil, exit.With(exit.Usage, "%w; your text is in %s", err, path)
 	}
@@ -133,8 +135,8 @@ func (e Editor) open(ctx context.Context, path string) ([]byte, error) {
 }
 
 // requestOf returns an edited request as one line. Its role may be that of the earlier request,
-// which its agent may name in its manifest.
-func requestOf(text, earlier []byte) ([]byte, error) {
+// which its agent may name in its manifest. The mode is that of near misses.
+func requestOf(text, earlier []byte, nearMisses envelope.Mode) ([]byte, error) {
 	members, err := membersOf(text)
 	if err != nil {
 		return nil, err
@@ -144,5 +146,5 @@ func requestOf(text, earlier []byte) ([]byte, error) {
 		return nil, err
 	}
 	before, _ := envelope.DecodeTask(earlier, envelope.Legacy)
-	return line, reader.CheckRequest(line, append(slices.Clone(reader.Roles), before.Role))
+	return line, reader.CheckRequest(line, append(slices.Clone(reader.Roles), before.Role), nearMisses)
 }
