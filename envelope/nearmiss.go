@@ -27,7 +27,7 @@ const (
 // sections has the controls of each section.
 var sections = map[Section]struct {
 	controls []string
-	nullable []string           // those of them for which the contract knows null
+	nullable []string           // those of them that may be null
 	inside   map[string]Section // the sections in its members
 }{
 	InRequest: {
@@ -38,8 +38,8 @@ var sections = map[Section]struct {
 		nullable: []string{"deadline", "human_approver"},
 		inside:   map[string]Section{"required_output_contract": inContract, "budget_limit": inBudget, "policy_context": inPolicyContext},
 	},
-	inContract:      {controls: []string{"format", "schema_ref", "must_include_fields"}},
-	inBudget:        {controls: []string{"tokens", "usd_cents"}},
+	inContract:      {controls: contractParts, nullable: contractParts},
+	inBudget:        {controls: budgetParts, nullable: budgetParts},
 	inPolicyContext: {controls: []string{"environment", "change_window"}},
 	InManifest: {
 		controls: []string{
@@ -53,6 +53,12 @@ var sections = map[Section]struct {
 	inSecurity:         {controls: []string{"policy"}, inside: map[string]Section{"policy": inSecurityPolicy}},
 	inSecurityPolicy:   {controls: []string{"sandbox", "tool_allowlist", "network"}},
 }
+
+// The parts of a control that may be null: the others still limit the task.
+var (
+	contractParts = []string{"format", "schema_ref", "must_include_fields"}
+	budgetParts   = []string{"tokens", "usd_cents"}
+)
 
 // fewestLetters is how many letters a near miss has at least. For a name of more than
 // shortName letters, two edits are a near miss, for others one.

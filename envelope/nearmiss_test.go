@@ -37,7 +37,6 @@ func TestAMisspeltControlIsANearMiss(t *testing.T) {
 		{"approval_required", `null`, "approval_required", "must not be null; leave it out for no limit"},
 		{"allowed_tools", `null`, "allowed_tools", "must not be null; leave it out for no limit"},
 		{"budget_limit", `null`, "budget_limit", "must not be null; leave it out for no limit"},
-		{"budget_limit", `{"tokens":null}`, "budget_limit.tokens", "must not be null; leave it out for no limit"},
 		{"sensitivity", `null`, "sensitivity", "must not be null; leave it out for no limit"},
 		{"policy_context", `{"change_window":null}`, "policy_context.change_window", "must not be null; leave it out for no limit"},
 	} {
@@ -56,7 +55,7 @@ func TestOtherUnknownFieldsAreNoNearMisses(t *testing.T) {
 	for _, c := range [][2]string{
 		{"priority", `1`}, {"dedline_at", `1`}, {"TASK_ID", `"t2"`}, {"calback", `{}`}, {"context", `{}`}, {"policy", `{}`}, {"tools", `[]`},
 		{"approval", `"pre"`}, {"budget", `1`}, {"allowed_agents", `[]`}, {"tool_allowlist", `[]`}, {"security", `{}`}, {"deadln", `1`},
-		{"sensitive", `true`}, {"Metadata", `{}`}, {"_", `1`}, {"deadline", `null`}, {"human_approver", `null`}, {"callback", `null`},
+		{"budget_limit", `{"tokens":null,"usd_cents":5}`}, {"required_output_contract", `{"schema_ref":null}`}, {"sensitive", `true`}, {"Metadata", `{}`}, {"_", `1`}, {"deadline", `null`}, {"human_approver", `null`}, {"callback", `null`},
 		{"budget_limit", `{"toke":1}`}, {"budget_limit", `{"minutes":5}`}, {"policy_context", `{"env":"x","Deadline":"x"}`},
 		{"input", `{"payload":{"Deadline":1,"aproval_required":2},"Allowed_Tools":null}`},
 		{"metadata", `{"Deadline":1,"aproval_required":2,"budget_limit":null}`}, {"other", `{"Deadline":1,"budget_limit":null}`},
