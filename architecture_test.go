@@ -39,7 +39,7 @@ var rows = [][]string{
 	{"internal/task"},                         // types of the domain, pure
 	{"envelope"},                              // types of the protocol
 	{"internal/quota", "internal/transcript"}, // what agents' programs print
-	{"internal/fault", "internal/strict", "internal/slowtest", "internal/breakout", "internal/term", "internal/exit", "internal/metrics", "internal/memory", "internal/mailboxd-needs-linux"}, // support: fault points, checks for tests, terminals, exit codes, memory of the process, the error of a build for another system
+	{"internal/fault", "internal/strict", "internal/slowtest", "internal/breakout", "internal/term", "internal/exit", "internal/metrics", "internal/memory", "internal/dirtree", "internal/mailboxd-needs-linux"}, // support: fault points, checks for tests, terminals, exit codes, memory of the process, directories that other programs left, the error of a build for another system
 }
 
 // forbidden narrows the table: the packages on the left never import these,

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/dirtree"
 )
 
 // A Kept is data with a retention time: a run directory, a result in the history, or the
@@ -26,16 +27,17 @@ type Kept struct {
 }
 
 // RunDirs iterates over all run directories, in no order. An error of one of them doesn't
-// end the iteration.
+// end the iteration; its item then has the path alone.
 func (s *State) RunDirs() iter.Seq2[Kept, error] { return s.kept(runsName) }
 
 // Histories iterates over replaced and refused results.
 func (s *State) Histories() iter.Seq2[Kept, error] { return s.kept(historyName) }
 
 // Drop removes an item of RunDirs or Histories, and the directory of its task if that is
-// empty.
+// empty. It makes directories of this user writable first. It goes on after an entry that can't
+// be removed; the error then wraps a *dirtree.LeftError.
 func (s *State) Drop(k Kept) error {
-	if err := s.root.RemoveAll(k.Path); err != nil {
+	if err := dirtree.RemoveIn(s.root, k.Path); err != nil {
 		return fmt.Errorf("drop %s: %w", k.Path, err)
 	}
 	_ = s.root.Remove(filepath.Dir(k.Path)) // fails if there is more in it
@@ -51,7 +53,7 @@ func (s *State) kept(dir string) iter.Seq2[Kept, error] {
 				return
 			}
 			for name, err := range entries(s.root, filepath.Join(dir, task)) {
-				kept, known := Kept{}, err == nil
+				kept, known := Kept{Path: filepath.Join(dir, task)}, err == nil
 				if known {
 					kept, known, err = s.keep(dir, task, name)
 				}
@@ -72,19 +74,8 @@ func (s *State) keep(dir, task, name string) (k Kept, ours bool, err error) {
 		return k, false, nil
 	}
 	k = Kept{ID: id, Revision: revision, Path: filepath.Join(dir, task, name)}
-	err = fs.WalkDir(s.root.FS(), k.Path, func(_ string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		info, err := d.Info()
-		if err == nil {
-			k.Bytes += info.Size()
-			if info.ModTime().After(k.Changed) {
-				k.Changed = info.ModTime()
-			}
-		}
-		return err
-	})
+	size, err := dirtree.MeasureIn(s.root, k.Path)
+	k.Bytes, k.Changed = size.Bytes, size.Changed
 	if errors.Is(err, fs.ErrNotExist) {
 		return k, false, nil // removed meanwhile
 	}

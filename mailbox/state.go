@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/dirtree"
 	"mailboxd/internal/fault"
 )
 
@@ -167,7 +168,7 @@ func obstructs(err error) bool {
 // RemoveRunDir removes the RunDir with its content; a missing one is no error.
 func (s *State) RemoveRunDir(id envelope.ID, rev, attempt int) error {
 	dir := runDir(id, rev, attempt)
-	if err := s.root.RemoveAll(dir); err != nil {
+	if err := dirtree.RemoveIn(s.root, dir); err != nil {
 		return fmt.Errorf("remove run directory %s: %w", dir, err)
 	}
 	return nil

@@ -41,9 +41,14 @@ running does it, with its own configuration; it does the same once a day.`,
 				return err
 			}
 			if asJSON {
-				return term.PrintJSON(cmd.OutOrStdout(), gone)
+				err = term.PrintJSON(cmd.OutOrStdout(), gone)
+			} else {
+				err = printCollected(cmd.OutOrStdout(), gone, dry)
 			}
-			return printCollected(cmd.OutOrStdout(), gone, dry)
+			if err == nil && gone.Left > 0 {
+				err = fmt.Errorf("%d could not be removed, which mailboxd doctor lists; one is %s", gone.Left, gone.Cause)
+			}
+			return err
 		},
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "print what would be removed, and remove nothing")

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"mailboxd/internal/dirtree"
 	"mailboxd/internal/runner"
 )
 
@@ -64,7 +65,7 @@ func SweepWorkers(dir string) error {
 	for _, entry := range left {
 		path := filepath.Join(dir, entry.Name())
 		_, sweepErr := runner.Sweep(path, 0)
-		err = errors.Join(err, sweepErr, os.RemoveAll(path))
+		err = errors.Join(err, sweepErr, dirtree.Remove(path))
 	}
 	if err != nil {
 		return fmt.Errorf("sweep workers: %w", err)

@@ -17,6 +17,9 @@ type Collected struct {
 	Events   int   `json:"events"`
 	Messages int   `json:"messages"`
 	Bytes    int64 `json:"bytes"` // of files; the ledger reuses its free space
+
+	Left  int    `json:"left"`            // what could not be removed
+	Cause string `json:"cause,omitempty"` // one of them, and why
 }
 
 // Collect has the daemon remove the data that is older than its retention.

@@ -111,6 +111,37 @@ func (d *checker) stateDirectory(context.Context) {
 	}
 }
 
+// left lists what gc could not remove.
+func (d *checker) left(context.Context) {
+	if _, err := os.Stat(d.State); err != nil {
+		return // or OpenState would make it
+	}
+	state, err := mailbox.OpenState(d.State, d.Root)
+	if err != nil {
+		return // stateDirectory says it
+	}
+	list, err := state.Left()
+	if err = errors.Join(err, state.Close()); err != nil {
+		d.warn("retention", "mailboxd gc", "%v", err)
+		return
+	}
+	for _, l := range list[:min(len(list), mostLeft)] {
+		d.note(Finding{
+			Check: "retention", Subject: l.Path, State: Warn, Finding: "gc could not remove it: " + l.Cause,
+			Hint: "remove it, perhaps as another user: sudo rm -r " + term.ShellWord(l.Path),
+		})
+	}
+	switch more := len(list) - mostLeft; {
+	case more > 0:
+		d.warn("retention", "mailboxd gc --json", "gc could not remove %d more", more)
+	case len(list) == 0:
+		d.good("retention", "gc left nothing that is too old")
+	}
+}
+
+// mostLeft limits how many findings are about what gc could not remove.
+const mostLeft = 10
+
 // daemon checks which process serves the mailbox, and that no other one uses the state.
 func (d *checker) daemon(context.Context) {
 	pid, served, err := mailbox.ServedBy(d.Root)

@@ -3,6 +3,7 @@ package retention
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"time"
 
 	"mailboxd/envelope"
@@ -12,7 +13,7 @@ import (
 
 // collectClones removes the clones of settled tasks whose work was applied, that have no work,
 // or that are too old.
-func (c Collector) collectClones(ctx context.Context, old, now time.Time, dry bool, gone *Collected) error {
+func (c Collector) collectClones(ctx context.Context, old, now time.Time, dry bool, gone *collection) error {
 	s := worktree.Store{Records: worktree.RecordsIn(c.State.Path())}
 	clones, failed := s.Clones()
 	for _, clone := range clones {
@@ -32,12 +33,14 @@ func (c Collector) collectClones(ctx context.Context, old, now time.Time, dry bo
 		if !settled || !clone.Created.Before(old) && !s.Needless(ctx, clone) {
 			continue
 		}
-		gone.Bytes += clone.Size()
+		size := clone.Size()
 		if !dry {
 			if err := s.Clear(clone, now); err != nil {
-				return err
+				gone.leave(filepath.Dir(clone.Dir), err)
+				continue
 			}
 		}
+		gone.Bytes += size
 		gone.Clones++
 	}
 	return failed

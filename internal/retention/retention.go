@@ -3,7 +3,6 @@
 package retention
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -37,6 +36,9 @@ type Collected struct {
 	Events   int   `json:"events"`
 	Messages int   `json:"messages"`
 	Bytes    int64 `json:"bytes"` // of files; the ledger reuses its free space
+
+	Left  int    `json:"left"`            // what could not be removed
+	Cause string `json:"cause,omitempty"` // one of them, and why
 }
 
 // The first collection comes some time after the start, so that it doesn't slow the start
@@ -71,6 +73,9 @@ func ServeDaily(ctx context.Context, log zerolog.Logger, collect func(context.Co
 		case err != nil:
 			log.Error().Err(err).Msg("not everything could be collected; trying again tomorrow")
 		case gone != (Collected{}):
+			if gone.Left > 0 {
+				log.Warn().Int("left", gone.Left).Str("cause", gone.Cause).Msg("some directories could not be removed; mailboxd doctor lists them")
+			}
 			log.Info().Int("runs", gone.Runs).Int("worktrees", gone.Clones).Int("requests", gone.Bodies).Int("events", gone.Events).Int("messages", gone.Messages).Int64("bytes", gone.Bytes).Msg("collected")
 		}
 	}
@@ -79,7 +84,7 @@ func ServeDaily(ctx context.Context, log zerolog.Logger, collect func(context.Co
 // Collect removes the data that r doesn't keep, or only counts it if dry. It may run beside
 // the engine.
 func (c Collector) Collect(ctx context.Context, r Policy, now time.Time, dry bool) (Collected, error) {
-	var gone Collected
+	var gone collection
 	err := errors.Join(
 		c.collectClones(ctx, before(now, r.Worktrees), now, dry, &gone),
 		c.collectRuns(ctx, r, now, dry, &gone),
@@ -88,7 +93,10 @@ func (c Collector) Collect(ctx context.Context, r Policy, now time.Time, dry boo
 		c.collectLedger(ctx, before(now, r.Ledger), dry, &gone),
 		c.forgetRunFiles(ctx, dry),
 	)
-	return gone, err
+	if !dry && ctx.Err() == nil {
+		err = errors.Join(err, c.State.PutLeft(gone.left))
+	}
+	return gone.Collected, err
 }
 
 // forgetRunFiles removes how far task files of runs were read, which are gone.
@@ -109,16 +117,18 @@ func before(now time.Time, keep time.Duration) time.Time {
 	return now.Add(-keep)
 }
 
-// drop removes and counts one thing; if dry, it only counts.
-func (c Collector) drop(k mailbox.Kept, dry bool, count *int, gone *Collected) error {
+// drop removes and counts one thing; if dry, it only counts. It reports false for what can't be
+// removed, which is counted as left.
+func (c Collector) drop(k mailbox.Kept, dry bool, count *int, gone *collection) bool {
 	if !dry {
 		if err := c.State.Drop(k); err != nil {
-			return err
+			c.leave(k, err, gone)
+			return false
 		}
 	}
 	*count++
 	gone.Bytes += k.Bytes
-	return nil
+	return true
 }
 
 // settled reports whether a revision is settled. An unknown revision belongs to a lost
@@ -136,22 +146,24 @@ func (c Collector) settled(ctx context.Context, k mailbox.Kept) (bool, error) {
 // accepting is the longest time between a directory's creation and its task in the ledger.
 const accepting = time.Hour
 
-func (c Collector) collectHistory(ctx context.Context, before time.Time, dry bool, gone *Collected) error {
+func (c Collector) collectHistory(ctx context.Context, before time.Time, dry bool, gone *collection) error {
 	if before.IsZero() {
 		return nil
 	}
 	for k, err := range c.State.Histories() {
-		if err == nil && ctx.Err() == nil && k.Changed.Before(before) {
-			err = c.drop(k, dry, &gone.History, gone)
-		}
-		if err = cmp.Or(err, ctx.Err()); err != nil {
-			return err
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			c.leave(k, err, gone)
+		case k.Changed.Before(before):
+			c.drop(k, dry, &gone.History, gone)
 		}
 	}
 	return nil
 }
 
-func (c Collector) collectRejected(before time.Time, dry bool, gone *Collected) error {
+func (c Collector) collectRejected(before time.Time, dry bool, gone *collection) error {
 	if before.IsZero() {
 		return nil
 	}
@@ -171,7 +183,7 @@ func (c Collector) collectRejected(before time.Time, dry bool, gone *Collected) 
 	return err
 }
 
-func (c Collector) collectLedger(ctx context.Context, before time.Time, dry bool, gone *Collected) (err error) {
+func (c Collector) collectLedger(ctx context.Context, before time.Time, dry bool, gone *collection) (err error) {
 	if before.IsZero() {
 		return nil
 	}

@@ -1,7 +1,6 @@
 package retention
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -14,7 +13,7 @@ const oldestAtOnce = 4096
 
 // collectRuns removes run directories that are too old, and then the oldest ones while the
 // total is too large.
-func (c Collector) collectRuns(ctx context.Context, r Policy, now time.Time, dry bool, gone *Collected) error {
+func (c Collector) collectRuns(ctx context.Context, r Policy, now time.Time, dry bool, gone *collection) error {
 	if r.Runs <= 0 && r.MaxRunBytes <= 0 {
 		return nil
 	}
@@ -24,20 +23,23 @@ func (c Collector) collectRuns(ctx context.Context, r Policy, now time.Time, dry
 	}
 	old, left := before(now, r.Runs), int64(0)
 	for k, err := range c.State.RunDirs() {
-		if err = cmp.Or(err, ctx.Err()); err != nil {
-			return err
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			c.leave(k, err, gone)
+			continue
 		}
 		left += k.Bytes
 		if !k.Changed.Before(old) {
 			continue
 		}
 		settled, err := c.settled(ctx, k)
-		if err == nil && settled && !work[revision{k.ID, k.Revision}] {
-			left -= k.Bytes
-			err = c.drop(k, dry, &gone.Runs, gone)
-		}
 		if err != nil {
 			return err
+		}
+		if settled && !work[revision{k.ID, k.Revision}] && c.drop(k, dry, &gone.Runs, gone) {
+			left -= k.Bytes
 		}
 	}
 	if r.MaxRunBytes <= 0 {
@@ -48,7 +50,7 @@ func (c Collector) collectRuns(ctx context.Context, r Policy, now time.Time, dry
 
 // shrinkRuns removes the oldest directories until enough bytes are freed, or none may be
 // removed.
-func (c Collector) shrinkRuns(ctx context.Context, excess int64, after time.Time, work map[revision]bool, dry bool, gone *Collected) error {
+func (c Collector) shrinkRuns(ctx context.Context, excess int64, after time.Time, work map[revision]bool, dry bool, gone *collection) error {
 	for excess > 0 {
 		oldest, err := c.oldestRuns(ctx, after, work)
 		if err != nil || len(oldest) == 0 {
@@ -58,10 +60,9 @@ func (c Collector) shrinkRuns(ctx context.Context, excess int64, after time.Time
 			if excess <= 0 {
 				return nil
 			}
-			if err := c.drop(k, dry, &gone.Runs, gone); err != nil {
-				return err
+			if c.drop(k, dry, &gone.Runs, gone) {
+				excess -= k.Bytes
 			}
-			excess -= k.Bytes
 		}
 		after = oldest[len(oldest)-1].Changed.Add(1)
 	}
@@ -73,11 +74,11 @@ func (c Collector) shrinkRuns(ctx context.Context, excess int64, after time.Time
 func (c Collector) oldestRuns(ctx context.Context, after time.Time, work map[revision]bool) (oldest []mailbox.Kept, err error) {
 	byAge := func(a, b mailbox.Kept) int { return a.Changed.Compare(b.Changed) }
 	for k, err := range c.State.RunDirs() {
-		if err = cmp.Or(err, ctx.Err()); err != nil {
-			return nil, err
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
 		}
-		if k.Changed.Before(after) {
-			continue
+		if err != nil || k.Changed.Before(after) {
+			continue // collectRuns counts what can't be read
 		}
 		settled, err := c.settled(ctx, k)
 		if err != nil {

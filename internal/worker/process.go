@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/dirtree"
 )
 
 // A process is one worker from its start to its end. Besides its supervisor, two goroutines
@@ -221,7 +222,7 @@ func (pr *process) discard() {
 	if pr.sandbox.active() {
 		pr.sandbox.Close()
 	}
-	if err := os.RemoveAll(pr.dir); err != nil {
+	if err := dirtree.Remove(pr.dir); err != nil {
 		pr.pool.notice(err)
 	}
 }

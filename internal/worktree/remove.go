@@ -9,11 +9,13 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"mailboxd/internal/dirtree"
 )
 
 // Remove removes a clone, and then its record. Links are removed, never followed.
 func (s Store) Remove(c Clone) error {
-	if err := removeAll(filepath.Dir(c.Dir)); err != nil {
+	if err := dirtree.Remove(filepath.Dir(c.Dir)); err != nil {
 		return fmt.Errorf("remove worktree: %w", err)
 	}
 	if err := os.Remove(s.recordFile(c.Run)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -28,7 +30,7 @@ func (s Store) Clear(c Clone, now time.Time) error {
 	if !s.hasPatch(c) {
 		return s.Remove(c)
 	}
-	if err := removeAll(filepath.Dir(c.Dir)); err != nil {
+	if err := dirtree.Remove(filepath.Dir(c.Dir)); err != nil {
 		return fmt.Errorf("remove worktree: %w", err)
 	}
 	c.Removed = now
@@ -77,26 +79,6 @@ func (s Store) Needless(ctx context.Context, c Clone) bool {
 	}
 	d, err := s.Diff(ctx, c) // the run never began, or nobody knows how it ended
 	return err == nil && len(d.Patch) == 0 && len(d.Summary.Skipped) == 0
-}
-
-// removeAll removes a directory also if directories in it are read-only, as those of Go's
-// module cache are.
-func removeAll(dir string) error {
-	if os.RemoveAll(dir) == nil {
-		return nil
-	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	_ = fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() {
-			_ = root.Chmod(path, 0o700) // WalkDir reads the directory afterwards
-		}
-		return nil
-	}) // RemoveAll says what stays
-	return os.RemoveAll(dir)
 }
 
 // Clones returns all clones with a record, and the first error of a record.
