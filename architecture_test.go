@@ -33,7 +33,7 @@ var rows = [][]string{
 	{"internal/config", "internal/view"}, // configuration, which only wiring and the registry import; words for people
 	{"internal/core", "internal/policy", "internal/agent", "internal/retention", "internal/replay"}, // parts; core and policy are pure
 	{"internal/conversation", "internal/route"},                                                     // rules of messages and of the choice of an agent, pure
-	{"mailbox", "envelope/dialect", "internal/ledger", "internal/schedule", "internal/runner", "internal/worker", "internal/schema", "internal/client", "internal/service", "internal/host", "internal/gate", "internal/confine", "internal/proof", "internal/worktree"}, // stores and system
+	{"mailbox", "envelope/dialect", "internal/ledger", "internal/schedule", "internal/runner", "internal/worker", "internal/schema", "internal/client", "internal/service", "internal/host", "internal/gate", "internal/confine", "internal/proof", "internal/worktree", "internal/gitfiles"}, // stores and system
 	{"internal/cgroup"},                       // cgroups of runs
 	{"internal/sandbox"},                      // options and filter of a sandbox, pure
 	{"internal/task"},                         // types of the domain, pure

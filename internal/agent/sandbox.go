@@ -146,13 +146,8 @@ func (g *Agent) enclose(s *runner.Spec, j task.Job, b host.Bubblewrap) error {
 	r.Read = append(r.Read, read...)
 	r.Read = append(r.Read, g.refs(j)...)
 	r.Read = append(r.Read, programPaths(program, r)...)
-	for _, p := range append(slices.Clone(r.Write), r.Cwd) {
-		protectGit(&r, p)
-	}
-	if settings.Profile != sandbox.ReadOnly {
-		if err := noteGit(j, r); err != nil {
-			return err
-		}
+	if err := protectGit(j, &r, settings.Profile, b.Path == runner.WeakerProgram); err != nil {
+		return err
 	}
 	g.addTasks(s, &r, j, b)
 	if len(settings.Network) > 0 {

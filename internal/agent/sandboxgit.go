@@ -5,52 +5,81 @@ import (
 	"path/filepath"
 	"slices"
 
+	"mailboxd/internal/gitfiles"
 	"mailboxd/internal/sandbox"
+	"mailboxd/internal/task"
 )
 
-// protectGit keeps the hooks and the configuration of a repository read-only, since git runs
-// them also outside of the sandbox. The repository becomes a mount, so it can't be renamed.
-// Nothing can be mounted on a link: where hooks or configuration are one, the whole repository
-// is read-only, and so is what they name.
-func protectGit(r *sandbox.Run, p sandbox.Path) {
-	repository := filepath.Join(p.Real, ".git")
-	info, err := os.Lstat(repository)
-	if p.Real == "" || err != nil || info.Mode()&os.ModeSymlink != 0 { // noteGit records a link
-		return
+// protectGit keeps what git obeys read-only in the repositories at the top of the writable
+// directories, with their submodules, since git obeys it also outside of the sandbox. It
+// records the rest, which an agent may change: inspect compares it after the run. The weaker
+// sandbox has no read-only path inside of a writable one.
+func protectGit(j task.Job, r *sandbox.Run, profile sandbox.Profile, weaker bool) error {
+	roots := r.Logins
+	if profile != sandbox.ReadOnly {
+		roots = nil
+		for _, p := range append(slices.Clone(r.Write), r.Cwd) {
+			roots = append(roots, p.Real)
+		}
 	}
-	if !info.IsDir() { // of a linked worktree: it names the repository
-		r.Fixed = append(r.Fixed, repository)
-		return
+	s := gitfiles.Take(roots)
+	if profile != sandbox.ReadOnly {
+		fixPointers(r, roots)
+		for _, d := range s.Protectable() {
+			fix(r, d)
+		}
 	}
-	r.Write = append(r.Write, sandbox.Path{Name: repository, Real: repository})
-	for _, name := range []string{"hooks", "config"} {
-		path := filepath.Join(repository, name)
-		info, err := os.Lstat(path)
-		switch {
-		case err != nil:
-		case info.Mode()&os.ModeSymlink != 0:
-			r.Fixed = append(r.Fixed, repository)
-			protectTarget(r, path)
-		default:
+	if !weaker {
+		s.Forget(r.Fixed)
+	}
+	return noteGit(j, s)
+}
+
+// fixPointers keeps a .git that is a file read-only: it names the repository of a linked working
+// tree. Nothing can be mounted on a link, which inspect compares.
+func fixPointers(r *sandbox.Run, roots []string) {
+	for _, root := range roots {
+		path := filepath.Join(root, ".git")
+		if info, err := os.Lstat(path); root != "" && err == nil && info.Mode().IsRegular() {
 			r.Fixed = append(r.Fixed, path)
 		}
 	}
 }
 
-// protectTarget makes what a link names read-only, if the run could write to it. The directories
-// above become mounts, so they can't be renamed.
+// fix keeps files of a git directory read-only. The directories above them become mounts, so
+// they can't be renamed. Nothing can be mounted on a link: where a file is one, the whole git
+// directory is read-only, and so is what it names.
+func fix(r *sandbox.Run, d gitfiles.Directory) {
+	mountBetween(r, d.Top, d.Path)
+	for _, path := range d.Files {
+		if info, err := os.Lstat(path); err != nil || info.Mode()&os.ModeSymlink == 0 {
+			r.Fixed = append(r.Fixed, path)
+			mountBetween(r, d.Path, filepath.Dir(path))
+			continue
+		}
+		r.Fixed = append(r.Fixed, d.Path)
+		protectTarget(r, path)
+	}
+}
+
+// mountBetween makes the directories below a top mounts, down to a directory.
+func mountBetween(r *sandbox.Run, top, dir string) {
+	for ; dir != top && sandbox.Within(top, dir); dir = filepath.Dir(dir) {
+		r.Write = append(r.Write, sandbox.Path{Name: dir, Real: dir})
+	}
+}
+
+// protectTarget makes what a link names read-only, if the run could write to it.
 func protectTarget(r *sandbox.Run, link string) {
 	target, err := filepath.EvalSymlinks(link)
 	if err != nil {
-		return // noteGit records a link to nothing
+		return // a link to nothing, which inspect compares
 	}
 	for _, p := range append(slices.Clone(r.Write), r.Cwd) {
 		if p.Real == "" || !sandbox.Within(p.Real, target) {
 			continue
 		}
 		r.Fixed = append(r.Fixed, target)
-		for dir := filepath.Dir(target); dir != p.Real && sandbox.Within(p.Real, dir); dir = filepath.Dir(dir) {
-			r.Write = append(r.Write, sandbox.Path{Name: dir, Real: dir})
-		}
+		mountBetween(r, p.Real, filepath.Dir(target))
 	}
 }
