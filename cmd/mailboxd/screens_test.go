@@ -146,7 +146,7 @@ func atTerminal(t *testing.T, cmd *exec.Cmd, columns uint16) string {
 }
 
 // machineChecks are the checks of doctor whose findings depend on the machine.
-var machineChecks = regexp.MustCompile(`^[\x1b\[\dm]*(ok|warn|bad)[\x1b\[\dm ]*(disk|inotify|clock|path|service|linger|tmp|approvers|sandbox|environment)\b`)
+var machineChecks = regexp.MustCompile(`^[\x1b\[\dm]*(ok|warn|bad)[\x1b\[\dm ]*(disk|inotify|clock|path|service|linger|tmp|approvers|sandbox|environment|user)\b`)
 
 // withoutMachine leaves out what doctor says of the machine.
 func withoutMachine(text string) string {

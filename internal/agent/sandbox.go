@@ -123,6 +123,7 @@ func (g *Agent) enclose(s *runner.Spec, j task.Job, b host.Bubblewrap) error {
 	settings := g.sandboxFor(j)
 	r := sandbox.Run{Dir: j.Dir, Work: inDir(j, workName), Root: os.Getuid() == 0}
 	r.System, r.Masked = host.SystemPaths()
+	r.Kernel = host.KernelSettings()
 	if s.Cwd != "" {
 		r.Cwd = sandbox.Path{Name: filepath.Clean(s.Cwd), Real: filepath.Clean(s.Cwd)}
 		if settings.Cwd.Name == r.Cwd.Name {

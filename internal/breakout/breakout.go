@@ -22,6 +22,7 @@ type Targets struct {
 	PID      int      `json:"pid"`      // a process of the same user
 	Start    string   `json:"start"`    // its start time in /proc/PID/stat, since numbers repeat
 	Shm      int      `json:"shm"`      // the key of a System V segment
+	Root     bool     `json:"root"`     // the sandbox is one of root
 }
 
 // An Attempt is one way out.
@@ -116,6 +117,11 @@ func Attempts() []Attempt {
 		{"change the mark of the run by prlimit", shedMark},
 		{"change the mark of the run by setrlimit", shedMarkOld},
 		{"make a read-only mount writable", remount},
+		{"open a setting of the kernel for writing", writeSettings},
+		{"open a setting of the kernel through an own /proc", writeThroughOwnProc},
+		{"make a set-user-id or set-group-id file", makeSetID},
+		{"give a file capabilities", giveCapabilities},
+		{"reach the process that reports the exit code", reachFirst},
 	}
 }
 
@@ -136,13 +142,7 @@ func each(targets []string, try func(path string) error) error {
 }
 
 func writeFile(t Targets) error {
-	return each(t.Writable, func(path string) error {
-		f, err := os.OpenFile(path, os.O_WRONLY, 0)
-		if err != nil {
-			return err
-		}
-		return f.Close()
-	})
+	return each(t.Writable, openForWriting)
 }
 
 func makeFile(t Targets) error {

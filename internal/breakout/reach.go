@@ -257,26 +257,7 @@ func remount(t Targets) error {
 	if len(t.Dirs) == 0 {
 		return errAbsent
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	id := os.Getuid()
-	process, err := os.StartProcess(self, append([]string{self, RemountName}, t.Dirs...), &os.ProcAttr{
-		Env: os.Environ(),
-		Sys: &syscall.SysProcAttr{
-			Cloneflags:  unix.CLONE_NEWUSER | unix.CLONE_NEWNS,
-			UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: id, Size: 1}},
-		},
-	})
-	if err != nil {
-		return err
-	}
-	state, err := process.Wait()
-	if err == nil && !state.Success() {
-		err = errors.New(state.String())
-	}
-	return err
+	return inOwnNamespaces(unix.CLONE_NEWNS, RemountName, t.Dirs...)
 }
 
 // Remount is the process of the attempt with a remount. Its arguments are the directories.

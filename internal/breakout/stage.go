@@ -24,7 +24,7 @@ type Stage struct {
 
 // NewStage makes a stage with files and sockets below each of some directories.
 func NewStage(places ...string) (_ *Stage, err error) {
-	s := &Stage{}
+	s := &Stage{Targets: Targets{Root: os.Getuid() == 0}}
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("prepare the targets of a break-out: %w", errors.Join(err, s.Close()))

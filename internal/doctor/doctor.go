@@ -74,7 +74,7 @@ func (d *checker) run(ctx context.Context) {
 	if d.configuration() {
 		for _, check := range []func(context.Context){
 			d.mailbox, d.cleaning, d.stateDirectory, d.daemon, d.socket, d.keeper, d.ledger, d.left,
-			d.service, d.paths, d.checkAgents, d.cgroup, d.approvers, d.approversSocket, d.disks,
+			d.user, d.service, d.paths, d.checkAgents, d.cgroup, d.approvers, d.approversSocket, d.disks,
 		} {
 			check(ctx)
 		}

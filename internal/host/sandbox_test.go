@@ -65,3 +65,20 @@ func TestWhatOthersMayNotReadIsMasked(t *testing.T) {
 		t.Errorf("the directories are %q; want %q", got.Dirs, want)
 	}
 }
+
+func TestWhatCanBeWrittenBelowProcIsASetting(t *testing.T) {
+	dir := t.TempDir()
+	for name, mode := range map[string]os.FileMode{"cpuinfo": 0o444, "mtrr": 0o644, "1/mem": 0o600, "sys/kernel": 0o444, "pressure/io": 0o666, "tty/drivers": 0o444} {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, nil, mode), os.Chmod(path, mode)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("mtrr", filepath.Join(dir, "mounts")); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{filepath.Join(dir, "sys"), filepath.Join(dir, "mtrr"), filepath.Join(dir, "pressure")}
+	if got := kernelSettings(dir); !slices.Equal(got, want) {
+		t.Errorf("the settings are %q; want %q", got, want)
+	}
+}

@@ -75,7 +75,7 @@ func (s Spec) openBox(f *processTable, stdin int) (b *box, err error) {
 	if b.weaker() {
 		makeFilter = sandbox.WeakerFilter
 	}
-	code, err := makeFilter()
+	code, err := makeFilter(os.Getuid() == 0)
 	if err != nil {
 		return b, err
 	}

@@ -3,6 +3,7 @@ package runner_test
 import (
 	"bufio"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -30,6 +31,7 @@ import (
 
 func init() {
 	roles["breaks out"] = breakOut
+	roles["forges its exit code"] = forgeExitCode
 	roles["exits 75"] = func() { os.Exit(75) }
 	roles["shows its descriptors"] = showDescriptors
 	roles["has grace"] = haveGrace
@@ -47,12 +49,16 @@ func init() {
 		os.Stderr.WriteString("mailboxd: " + confine.Become(os.Args[2:]).Error())
 		os.Exit(1)
 	}
-	if len(os.Args) > 1 && os.Args[1] == breakout.RemountName {
-		if err := breakout.Remount(os.Args[2:]); err != nil {
-			os.Stderr.WriteString(err.Error())
-			syscall.Exit(1)
+	for name, attempt := range map[string]func([]string) error{
+		breakout.RemountName: breakout.Remount, breakout.OwnProcName: breakout.OwnProc, breakout.CapabilitiesName: breakout.GiveCapabilities,
+	} {
+		if len(os.Args) > 1 && os.Args[1] == name {
+			if err := attempt(os.Args[2:]); err != nil {
+				os.Stderr.WriteString(err.Error())
+				syscall.Exit(1)
+			}
+			syscall.Exit(0)
 		}
-		syscall.Exit(0)
 	}
 }
 
@@ -63,6 +69,22 @@ func breakOut() {
 		panic(err)
 	}
 	json.NewEncoder(os.Stdout).Encode(breakout.Run(targets))
+}
+
+// forgeExitCode reports success to bubblewrap as its first process does, and fails.
+func forgeExitCode() {
+	if first, err := unix.PidfdOpen(1, 0); err == nil {
+		for fd := range 64 {
+			own, err := unix.PidfdGetfd(first, fd, 0)
+			if err != nil {
+				continue
+			}
+			const success = 1 // an eventfd can't pass 0
+			unix.Write(own, binary.NativeEndian.AppendUint64(nil, success))
+		}
+	}
+	time.Sleep(time.Second) // bubblewrap ends before, if it believes that
+	os.Exit(9)
 }
 
 // useGate tries to connect to some hosts through the gate, and then directly.
@@ -124,6 +146,7 @@ func boxed(t testing.TB, s runner.Spec, settings sandbox.Settings, change func(*
 	}
 	r := sandbox.Run{Dir: s.Dir, Work: work, Read: []sandbox.Path{{Name: s.Argv[0], Real: s.Argv[0]}}}
 	r.System, r.Masked = host.SystemPaths()
+	r.Kernel = host.KernelSettings()
 	r.Root = os.Getuid() == 0
 	if change != nil {
 		change(&r)
@@ -139,6 +162,10 @@ func TestASandboxPassesWhatTheAgentDoes(t *testing.T) {
 	s := boxed(t, playing(t, "exits 75"), sandbox.Settings{}, nil)
 	if exit := run(t, s); exit.Code != 75 || exit.Cause != "" || !exit.Sandboxed {
 		t.Errorf("Run(exits 75) = %+v; want 75 from inside of a sandbox", exit)
+	}
+	s = boxed(t, playing(t, "forges its exit code"), sandbox.Settings{}, nil)
+	if exit := run(t, s); exit.Code != 9 || !exit.Sandboxed {
+		t.Errorf("Run(forges its exit code) = %+v; want 9", exit)
 	}
 	s = boxed(t, playing(t, "suicide"), sandbox.Settings{}, nil)
 	if exit := run(t, s); exit.Code != 137 || !exit.Sandboxed {

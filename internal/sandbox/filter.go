@@ -46,6 +46,8 @@ var refused = map[uint32]unix.Errno{
 	unix.SYS_PERF_EVENT_OPEN:   unix.EPERM,
 	unix.SYS_USERFAULTFD:       unix.EPERM,
 	unix.SYS_OPEN_BY_HANDLE_AT: unix.EPERM,
+	unix.SYS_PIDFD_GETFD:       unix.EPERM,  // would get the eventfd of bubblewrap with the exit code
+	unix.SYS_OPENAT2:           unix.ENOSYS, // its mode isn't an argument; programs use openat then
 }
 
 // families are the address families of sockets. Others, such as vsock, reach around the
@@ -56,21 +58,26 @@ var families = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLI
 // that reach sockets by name, other processes, and objects shared without a file.
 var refusedWeaker = []uint32{
 	unix.SYS_SOCKET, unix.SYS_CONNECT, unix.SYS_BIND, unix.SYS_LISTEN,
-	unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PIDFD_GETFD, unix.SYS_KCMP,
+	unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_KCMP,
 	unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_MSGCTL,
 	unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP, unix.SYS_SEMCTL, unix.SYS_MQ_OPEN, unix.SYS_MQ_UNLINK,
 }
 
 // Filter returns the seccomp filter of a sandboxed process as bytes for bubblewrap. It also
-// refuses changes of RLIMIT_RTTIME, which marks the processes of a run.
-func Filter() ([]byte, error) { return filter((*program).socketFamilies, (*program).keepMark) }
+// refuses changes of RLIMIT_RTTIME, which marks the processes of a run. With root, it is for a run
+// of root, which may not give files capabilities.
+func Filter(root bool) ([]byte, error) {
+	return filter(root, (*program).keepFirst, (*program).socketFamilies, (*program).keepMark)
+}
 
 // WeakerFilter returns the filter of a process without namespaces. It refuses what Filter does,
 // all sockets but pairs of streams, limits of other processes, and shared memory without a file.
-func WeakerFilter() ([]byte, error) { return filter((*program).onlyStreamPairs, (*program).keepLimits) }
+func WeakerFilter(root bool) ([]byte, error) {
+	return filter(root, (*program).onlyStreamPairs, (*program).keepLimits)
+}
 
-// filter returns a filter with two parts that differ: for sockets, and for prlimit.
-func filter(sockets, limits func(*program)) ([]byte, error) {
+// filter returns a filter with some parts that differ. The last one is for prlimit.
+func filter(root bool, parts ...func(*program)) ([]byte, error) {
 	arch, known := architectures[runtime.GOARCH]
 	if !known {
 		return nil, errors.New("make seccomp filter: the architecture " + runtime.GOARCH + " is not supported")
@@ -86,13 +93,20 @@ func filter(sockets, limits func(*program)) ([]byte, error) {
 	for _, number := range sorted(refused) {
 		p.when(number, func() { p.end(retErrno | uint32(refused[number])) })
 	}
-	sockets(&p)
+	p.refuseSetID()
+	if root {
+		p.refuseAttributes()
+	}
+	last := len(parts) - 1
+	for _, part := range parts[:last] {
+		part(&p)
+	}
 	p.when(unix.SYS_SETRLIMIT, func() {
 		p.load(argument(0))
 		p.when(unix.RLIMIT_RTTIME, func() { p.end(retErrno | uint32(unix.EPERM)) })
 		p.end(retAllow)
 	})
-	p.when(unix.SYS_PRLIMIT64, func() { limits(&p) })
+	p.when(unix.SYS_PRLIMIT64, func() { parts[last](&p) })
 	p.end(retAllow)
 	return p.bytes(), nil
 }

@@ -21,6 +21,7 @@ type Run struct {
 
 	System []Path   // directories of the operating system; a link where Name and Real differ
 	Masked Masked   // what becomes empty in these
+	Kernel []string // settings of the kernel below /proc, which become read-only
 	Fixed  []string // read-only paths inside of writable ones
 	Tasks  Path     // the task file of the run, which appears under Name; zero: none
 }
@@ -69,7 +70,8 @@ func (s Settings) Options(r Run) []string {
 	for _, path := range r.Masked.Dirs {
 		args = append(args, "--tmpfs", path)
 	}
-	args = append(args, "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/run", "--dir", "/var/tmp")
+	args = append(args, r.proc()...)
+	args = append(args, "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/run", "--dir", "/var/tmp")
 	if r.Home != "" && r.Home != "/tmp" && r.Home != "/run" {
 		args = append(args, "--tmpfs", r.Home)
 	}
@@ -88,6 +90,24 @@ func (s Settings) Options(r Run) []string {
 		"--remount-ro", "/", // the directories made for the mounts
 		"--setenv", "TMPDIR", "/tmp", "--chdir", cwd,
 	)
+}
+
+// proc returns the options for /proc. The settings of the kernel are read-only, and the directory
+// of the first process is empty: it belongs to bubblewrap and passes on the exit code.
+//
+// The kernel allows a sandbox in this sandbox a /proc of its own only if there is one here of which
+// nothing is covered. It hides nothing there. An ordinary user can write only settings of its own
+// namespaces, so there is such a one, which the empty /run covers then. Root could write all
+// settings, so there is none.
+func (r Run) proc() (args []string) {
+	if !r.Root {
+		args = append(args, "--proc", "/run/proc")
+	}
+	args = append(args, "--proc", "/proc")
+	for _, path := range r.Kernel {
+		args = append(args, "--ro-bind-try", path, path)
+	}
+	return append(args, "--tmpfs", "/proc/1", "--remount-ro", "/proc/1")
 }
 
 // mounts returns the options for the paths of a run, and for links to them.
