@@ -211,9 +211,23 @@ func TestCAPLeavesAPythonObjectAsItIs(t *testing.T) {
 }
 
 func TestCAPKeepsWhatItDoesNotKnow(t *testing.T) {
-	m, findings := capCodec(t).Decode([]byte(said("message", `,"mood":"fine","timestamp":"yesterday"`)), envelope.Strict)
+	m, findings := capCodec(t).Decode([]byte(said("message", `,"mood":"fine","timestamp":"2026-03-09T23:00:00"`)), envelope.Strict)
 	if findings.Refused() || len(findings) != 2 || string(m.Extra) != `{"mood":"fine"}` || !m.Time.IsZero() {
 		t.Errorf("%v, extra %s, time %v", findings, m.Extra, m.Time)
+	}
+}
+
+// A time in another form is left out, as it always was; what is no time is a mistake.
+func TestCAPRefusesATimestampThatIsNoTime(t *testing.T) {
+	for value, refused := range map[string]bool{
+		`"yesterday"`: true, `"tomorrow 10:00"`: true, `""`: true, `true`: true, `{}`: true, `["2026-03-09T23:00:00Z"]`: true, `"2026-13-09T23:00:00Z"`: true,
+		`"2026-03-09T23:00:00Z"`: false, `"2026-03-09T23:00:00.123+02:00"`: false, `"2026-03-09T23:00:00.123456"`: false, `"2026-03-09 23:00:00"`: false,
+		`"2026-03-09"`: false, `1709078400`: false, `null`: false,
+	} {
+		_, findings := capCodec(t).Decode([]byte(said("delegation_notice", `,"timestamp":`+value)), envelope.Strict)
+		if findings.Refused() != refused || refused && (findings.Kind() != envelope.InvalidEnvelope || findings[0].Field != "timestamp") {
+			t.Errorf("CAP-11: timestamp %s gives %v; want it refused: %v", value, findings, refused)
+		}
 	}
 }
 

@@ -15,7 +15,7 @@ func (capCodec) Receive(raw []byte, about envelope.Task) (envelope.Message, enve
 		return r.message, blameAgent(r.findings)
 	}
 	r.message.Raw = line(r.message.Raw)
-	m, lacks := &r.message, false
+	m, lacks := &r.message, r.dropTimestamp()
 	said := func(name, otherwise string) string {
 		if !r.has(name) {
 			lacks = true
@@ -43,6 +43,20 @@ func (capCodec) Receive(raw []byte, about envelope.Task) (envelope.Message, enve
 	r.ask()
 	r.answer(about)
 	return r.message, blameAgent(r.findings)
+}
+
+// dropTimestamp leaves out a timestamp that is no time, and reports whether it did: models make
+// times up, and an answer is worth more than its time.
+func (r *capReading) dropTimestamp() bool {
+	var wrong envelope.Findings
+	tried := r.fields
+	tried.findings = &wrong
+	if tried.instant("timestamp"); !wrong.Refused() {
+		return false
+	}
+	delete(r.members, "timestamp")
+	r.note("", "timestamp", wrong[0].Message+": left out")
+	return true
 }
 
 // guess is the type of a message that does not say it, by the words it has.

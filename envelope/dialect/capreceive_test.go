@@ -85,6 +85,17 @@ func TestHearingCAPSuppliesWhatTheRuntimeKnows(t *testing.T) {
 	}
 }
 
+// Models make times up, and an answer is worth more than its time.
+func TestHearingCAPLeavesOutATimestampThatIsNoTime(t *testing.T) {
+	m, findings := capCodec(t).Receive([]byte(`{"type":"message","task_id":"T1.1","sender_id":"analyst-1","recipient_id":"pm-1","content":"Done.","timestamp":"yesterday"}`), working)
+	if m.Act != envelope.Completes || findings.Refused() || len(findings) != 1 || findings[0].Field != "timestamp" {
+		t.Errorf("heard %+v with %v; want the answer, and a warning about its timestamp", m, findings)
+	}
+	if again := decodeCAP(t, string(m.Raw)); again.Text != "Done." || again.Hash != m.Hash {
+		t.Errorf("what was heard reads as %+v", again)
+	}
+}
+
 func TestHearingCAPNamesWorkThatIsHandedOverWithoutANameAlwaysTheSame(t *testing.T) {
 	const raw = `{"type":"delegation_notice","recipient_id":"qa-1","context_summary":"look"}`
 	m, again := receiveCAP(t, raw), receiveCAP(t, raw)

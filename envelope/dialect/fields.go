@@ -104,20 +104,31 @@ func (f fields) integer(name string) int {
 	return int(number)
 }
 
-// instant returns a time (CAP-11). One that cannot be read is none: no schema
-// has the member.
+// looseTimes are forms of a time that says too little to be one instant.
+var looseTimes = append([]string{"2006-01-02T15:04:05", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02"}, isoTimes...)
+
+// instant returns a time (CAP-11). A time in another form, such as one without a zone or a
+// number, is left out: no schema has the member. What is no time at all is refused.
 func (f fields) instant(name string) time.Time {
+	const example = `must be a time with a zone such as "2026-03-09T23:00:00Z"`
 	value := f.member(name)
 	if value == nil {
 		return time.Time{}
 	}
 	text, _ := textOf(value)
-	at, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		f.note("", name, `is not a time such as "2026-03-09T23:00:00Z": left out`)
-		return time.Time{}
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return at.UTC()
 	}
-	return at.UTC()
+	loose := slices.ContainsFunc(looseTimes, func(layout string) bool {
+		_, err := time.Parse(layout, text)
+		return err == nil
+	})
+	if loose || value.Kind() == '0' {
+		f.note("", name, example+": left out")
+	} else {
+		f.refuse(name, example)
+	}
+	return time.Time{}
 }
 
 // list returns the items of an array.
