@@ -43,26 +43,28 @@ agent.`,
 			}
 			out := os.Stdout
 			os.Stdout = os.Stderr // standard output is for the protocol
-			return serveMCP(cmd.Context(), cfg, as, out)
+			return serveMCP(cmd.Context(), g, cfg, as, out)
 		},
 	}
 	cmd.Flags().StringVar(&as, "as", "", "requester_id of sent tasks (default: you)")
 	return cmd
 }
 
-func serveMCP(ctx context.Context, cfg config.Config, as string, out io.WriteCloser) error {
+func serveMCP(ctx context.Context, g *globals, cfg config.Config, as string, out io.WriteCloser) error {
 	root, err := filepath.Abs(cfg.Root)
 	if err != nil {
 		return err
 	}
-	opts := mcpserver.Options{Requester: cmp.Or(as, loginName()), Version: version(), Log: term.NewLogger(os.Stderr, cfg.Log.Level, cfg.Log.Format)}
+	opts := mcpserver.Options{Requester: cmp.Or(as, loginName()), Version: version(), NearMisses: nearMissesOf(cfg), Log: term.NewLogger(os.Stderr, cfg.Log.Level, cfg.Log.Format)}
 	if task, ok := runTask(os.Getenv("MAILBOX_TASK_FILE")); ok {
 		opts.Requester, opts.Parent = task.Agent, task.ID
 	}
-	for _, a := range cfg.Agents {
-		opts.Agents = append(opts.Agents, a.ID)
+	box := editorMailbox(cfg, root)
+	box.Agents = func() ([]mcpserver.Agent, error) {
+		now, err := g.partial(io.Discard) // an editor can outlast configurations
+		return agentsFor(opts.Requester, now), err
 	}
-	return mcpserver.Serve(ctx, mcpserver.Lines(os.Stdin, out), editorMailbox(cfg, root), opts)
+	return mcpserver.Serve(ctx, mcpserver.Lines(os.Stdin, out), box, opts)
 }
 
 // runTask reads the task of the run that this process is part of.

@@ -10,7 +10,7 @@ import (
 // Arguments lists the names of the arguments that each tool decodes.
 func Arguments() map[string][]string {
 	return map[string][]string{
-		"send_task": names[sendArgs](), "read_result": names[taskArgs](), "wait_result": names[waitArgs](),
+		"list_agents": names[agentArgs](), "send_task": names[sendArgs](), "read_result": names[taskArgs](), "wait_result": names[waitArgs](),
 		"list_tasks": names[listArgs](), "show_task": names[taskArgs](), "cancel_task": names[cancelArgs](),
 		"claim_task": names[claimArgs](), "submit_result": names[submitArgs](),
 	}

@@ -68,8 +68,9 @@ func (e editor) call(ctx context.Context, name, arguments string) (map[string]js
 // empty is a mailbox that nobody has served, where nothing can be sent.
 func empty(t *testing.T) mcpserver.Mailbox {
 	return mcpserver.Mailbox{
-		Root: t.TempDir(),
-		Read: func(_ context.Context, do func(mcpserver.Records) error) error { return do(nil) },
+		Root:   t.TempDir(),
+		Agents: func() ([]mcpserver.Agent, error) { return nil, nil },
+		Read:   func(_ context.Context, do func(mcpserver.Records) error) error { return do(nil) },
 		Send: func(context.Context, []byte) (func(context.Context) (bool, error), error) {
 			return nil, errors.New("no space left on device")
 		},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -20,7 +21,7 @@ type sendArgs struct {
 	Type        string                    `json:"task_type"`
 	Description string                    `json:"description"`
 	Payload     jsontext.Value            `json:"payload"`
-	Refs        []envelope.Ref            `json:"refs"`
+	Refs        jsontext.Value            `json:"refs"`
 	Role        string                    `json:"role"`
 	Deadline    string                    `json:"deadline"`
 	Approval    string                    `json:"approval"`
@@ -37,8 +38,8 @@ type receipt struct {
 // greeting is how long a sender waits to learn whether a daemon runs.
 const greeting = time.Second
 
-// sendTask appends a task line, as every sender does. Whether the task is one
-// is for the daemon to judge, so that there is one judge.
+// sendTask appends a task line, as every sender does. What any daemon would refuse
+// is told to the model at once; all else is for the daemon to judge.
 func (s *server) sendTask(ctx context.Context, _ call, in sendArgs) (receipt, error) {
 	id, err := in.id()
 	if err != nil {
@@ -103,12 +104,48 @@ func (s *server) line(id envelope.ID, in sendArgs) ([]byte, error) {
 	if err := s.setParent(request); err != nil {
 		return nil, err
 	}
-	return envelope.RequestLine(request)
+	line, err := envelope.RequestLine(request)
+	if err != nil {
+		return nil, err
+	}
+	return line, s.check(line)
+}
+
+// argumentOf has the arguments of send_task, by the field of the request that they become.
+var argumentOf = map[string]string{
+	"target_agent": "target_agent", "task_type": "task_type", "description": "description", "input": "payload", "target_role": "role",
+	"deadline": "deadline", "approval_required": "approval", "task_id": "task_id", "requester_id": "requester_id",
+}
+
+// check returns why a daemon would refuse a line, by the names of the arguments.
+func (s *server) check(line []byte) error {
+	t, findings := envelope.DecodeTask(line, envelope.Strict)
+	findings = append(findings, s.opts.NearMisses.Apply(t.NearMisses)...)
+	refused := findings.Refusals()
+	if len(refused) == 0 {
+		return nil
+	}
+	for i, f := range refused {
+		head, rest := f.Field, ""
+		if end := strings.IndexAny(head, ".["); end >= 0 {
+			head, rest = head[:end], head[end:]
+		}
+		argument, own := argumentOf[head]
+		switch {
+		case strings.HasPrefix(f.Field, "input.refs"):
+			refused[i].Field = strings.TrimPrefix(f.Field, "input.")
+		case own:
+			refused[i].Field = argument + rest
+		default:
+			refused[i].Field = "more." + f.Field
+		}
+	}
+	return fmt.Errorf("not sent: %s", refused)
 }
 
 func (in *sendArgs) input() map[string]any {
 	input := map[string]any{"refs": in.Refs, "payload": in.Payload}
-	if in.Refs == nil {
+	if in.Refs == nil || in.Refs.Kind() == 'n' {
 		input["refs"] = []envelope.Ref{}
 	}
 	if in.Payload == nil {

@@ -33,6 +33,9 @@ type Mailbox struct {
 	// served the mailbox yet.
 	Read func(ctx context.Context, do func(Records) error) error
 
+	// Agents lists the agents that the requester may send tasks to, as they are configured now.
+	Agents func() ([]Agent, error)
+
 	// Send appends a line. Taken reports whether the daemon has read it since;
 	// its error says that it was refused in a way that leaves an earlier result
 	// in place.
@@ -50,9 +53,10 @@ type Mailbox struct {
 type Options struct {
 	Requester string      // requester_id of what is sent
 	Parent    envelope.ID // the task that the server is part of a run of; "" for none
-	Agents    []string    // whom models are told of
-	Version   string
-	Log       zerolog.Logger // never where the protocol is spoken
+	// NearMisses says whether fields are refused that are nearly controls.
+	NearMisses envelope.Mode
+	Version    string
+	Log        zerolog.Logger // never where the protocol is spoken
 }
 
 // A server answers the editors at one transport.

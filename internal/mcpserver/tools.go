@@ -49,7 +49,8 @@ func tools() []tool {
 
 // addTools joins the list with what does the work.
 func (s *server) addTools() {
-	work := map[string]mcp.ToolHandler{
+	work := map[string]func(signature) mcp.ToolHandler{
+		"list_agents":   handle(s.listAgents),
 		"send_task":     handle(s.sendTask),
 		"read_result":   handle(s.readResult),
 		"wait_result":   handle(s.waitResult),
@@ -60,7 +61,7 @@ func (s *server) addTools() {
 		"submit_result": handle(s.submitResult),
 	}
 	for _, t := range tools() {
-		s.mcp.AddTool(t.described(), work[t.Name])
+		s.mcp.AddTool(t.described(), work[t.Name](signatureOf(t)))
 	}
 }
 
@@ -78,31 +79,42 @@ type call struct {
 	progress any // the token to report progress under; nil: nobody asked
 }
 
-// handle makes a handler of a function with arguments and an answer of its own
+// handle makes handlers of a function with arguments and an answer of its own
 // types. Arguments are decoded from what came on the wire, because the SDK
 // would round the numbers of a payload. What goes wrong is told to the model,
 // which may do something about it.
-func handle[In any, Out any](do func(context.Context, call, In) (Out, error)) mcp.ToolHandler {
-	return func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		var in In
-		if raw := r.Params.Arguments; len(raw) > 0 {
-			if err := json.Unmarshal(raw, &in, json.RejectUnknownMembers(true)); err != nil {
-				return failure(fmt.Errorf("read arguments: %w", err)), nil
+func handle[In any, Out any](do func(context.Context, call, In) (Out, error)) func(signature) mcp.ToolHandler {
+	return func(takes signature) mcp.ToolHandler {
+		return func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			in, err := decode[In](takes, jsontext.Value(r.Params.Arguments))
+			if err != nil {
+				return failure(err), nil
 			}
+			out, err := do(ctx, call{session: r.Session, progress: r.Params.GetProgressToken()}, in)
+			if err != nil {
+				return failure(explained(err)), nil
+			}
+			text, err := json.Marshal(out)
+			if err != nil {
+				return failure(err), nil
+			}
+			return &mcp.CallToolResult{
+				Content:           []mcp.Content{&mcp.TextContent{Text: string(text)}},
+				StructuredContent: jsontext.Value(text),
+			}, nil
 		}
-		out, err := do(ctx, call{session: r.Session, progress: r.Params.GetProgressToken()}, in)
-		if err != nil {
-			return failure(explained(err)), nil
-		}
-		text, err := json.Marshal(out)
-		if err != nil {
-			return failure(err), nil
-		}
-		return &mcp.CallToolResult{
-			Content:           []mcp.Content{&mcp.TextContent{Text: string(text)}},
-			StructuredContent: jsontext.Value(text),
-		}, nil
 	}
+}
+
+// decode checks and decodes the arguments of a tool.
+func decode[In any](takes signature, raw jsontext.Value) (in In, err error) {
+	if err := takes.check(raw); err != nil || len(raw) == 0 {
+		return in, err
+	}
+	if err := json.Unmarshal(raw, &in, json.RejectUnknownMembers(true)); err != nil {
+		return in, unreadable(err)
+	}
+	return in, nil
 }
 
 func failure(err error) *mcp.CallToolResult {
