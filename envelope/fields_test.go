@@ -59,7 +59,9 @@ var shapes = []struct{ row, field, value, want string }{
 
 	{"AINL-32", "requester_id", ``, "requester_id: required"},
 	{"AINL-33", "target_agent", ``, "target_agent: required"},
-	{"AINL-33", "target_agent", `""`, "target_agent: must not be empty"},
+	{"AINL-33", "target_agent", `""`, `warning target_agent: is empty, read as "*": the agent is chosen by the task`},
+	{"AINL-33", "target_agent", `" "`, ""},
+	{"AINL-33", "target_agent", `"*"`, ""},
 	{"AINL-33", "target_agent", `7`, "target_agent: must be a string"},
 	{"row 6", "target_agent", `"a\udfff"`, "target_agent: contains half of a surrogate pair"},
 	{"row 9", "requester_id", `"a\u0000"`, "requester_id: contains a control or invisible character"},

@@ -86,13 +86,22 @@ func (r *request) parties() {
 	}
 	t.ID = r.id(r.required(0, "task_id"))
 	t.Requester = r.name(r.required(0, "requester_id"))
-	t.Agent = r.name(r.required(0, "target_agent"))
+	t.Agent = r.agent(r.required(0, "target_agent"))
 	if role := r.member(0, "target_role"); role == none && legacy {
 		r.note("", "target_role", "is missing")
 	} else {
 		t.Role = r.name(r.required(0, "target_role"))
 	}
 	t.Type = r.name(r.required(0, "task_type"))
+}
+
+// agent reads target_agent. An empty one leaves the choice to us, as "*" does (AINL-33).
+func (r *request) agent(at int) string {
+	if at != none && r.says(at, "") && r.kind(at) == '"' {
+		r.warn(at, `is empty, read as "*": the agent is chosen by the task`)
+		return Everybody
+	}
+	return r.name(at)
 }
 
 // id reads a task_id (AINL-31). An integer is what AINL programs make of an

@@ -17,7 +17,7 @@ type Task struct {
 
 	ID          ID     // task_id
 	Requester   string // requester_id: who asks; nobody upstream authenticates it
-	Agent       string // target_agent, compared byte for byte
+	Agent       string // target_agent, compared byte for byte; Everybody for an empty one (AINL-33)
 	Role        string // target_role; "" only when the request was read as Legacy
 	Type        string // task_type, free-form
 	Description string // may be empty

@@ -48,19 +48,19 @@ func delegates(requester string, agents []config.Agent) (allowed []string, rules
 // descriptionOf says what an agent is for: as its manifest or its card does, or else what its
 // card can do, or what program it is.
 func descriptionOf(m config.Agent) string {
-	var told string
+	var words string
 	if manifest := m.Subject.Manifest; manifest != nil {
-		told = cmp.Or(manifest.Description, manifest.Name)
+		words = cmp.Or(manifest.Description, manifest.Name)
 	}
 	if m.Card != nil {
 		var skills []string
 		for _, c := range m.Card.Capabilities {
 			skills = append(skills, c.ID)
 		}
-		told = cmp.Or(told, m.Card.Description, m.Card.Name, strings.Join(skills, ", "))
+		words = cmp.Or(words, m.Card.Description, m.Card.Name, strings.Join(skills, ", "))
 	}
-	if told == "" && m.Binding.Profile != "" {
-		told = fmt.Sprintf("the program %s", m.Binding.Profile)
+	if words == "" && m.Binding.Profile != "" {
+		words = fmt.Sprintf("the program %s", m.Binding.Profile)
 	}
-	return told
+	return words
 }

@@ -74,7 +74,7 @@ func (in *sendArgs) id() (envelope.ID, error) {
 // line makes the envelope. Nothing in more may replace what has an argument of
 // its own, and nobody sends in another's name.
 func (s *server) line(id envelope.ID, in sendArgs) ([]byte, error) {
-	for name, value := range map[string]string{"target_agent": in.Agent, "task_type": in.Type, "description": in.Description} {
+	for name, value := range map[string]string{"task_type": in.Type, "description": in.Description} {
 		if value == "" {
 			return nil, errors.New(name + ": required")
 		}
