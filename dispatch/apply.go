@@ -18,10 +18,11 @@ import (
 // An Application is where the work of a task went.
 type Application struct {
 	Source  string
-	Branch  string // "" for the working tree
-	Commit  string // of the branch
-	Changed int    // files
-	Already bool   // it was there before
+	Branch  string   // "" for the working tree
+	Commit  string   // of the branch
+	Changed int      // files
+	Already bool     // it was there before
+	Skipped []string // what the run made and the patch leaves out: repositories, and names that git refuses
 }
 
 // An ApplyError says why the work of a task is not applied.
@@ -134,7 +135,7 @@ func (ct *controls) apply(ctx context.Context, row task.Task, run task.Run, c *w
 	if err != nil {
 		return Application{}, &ApplyError{err}
 	}
-	done := Application{Source: c.Source, Changed: len(c.Work.Summary.Files)}
+	done := Application{Source: c.Source, Changed: len(c.Work.Summary.Files), Skipped: c.Work.Summary.Skipped}
 	if !branch && !c.Applied.IsZero() {
 		done.Already = true
 		return done, nil

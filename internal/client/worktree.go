@@ -24,7 +24,7 @@ type Worktree struct {
 	Changed     int           `json:"changed_files"`
 	Added       int           `json:"added_lines"`
 	Deleted     int           `json:"deleted_lines"`
-	Skipped     []string      `json:"skipped,omitempty"` // nested repositories, which no patch has
+	Skipped     []string      `json:"skipped,omitempty"` // repositories among the files, and names that git takes for .git, which no patch has
 	Problem     string        `json:"problem,omitempty"` // why there is no patch, although there may be a difference
 	Applied     time.Time     `json:"applied_at,omitzero"`
 	Fetched     string        `json:"branch_commit,omitempty"` // of the branch, after apply --branch
@@ -57,11 +57,12 @@ type ApplyOptions struct {
 
 // An Application is where the work of a task went.
 type Application struct {
-	Source  string `json:"source"`
-	Branch  string `json:"branch,omitempty"` // "" for the working tree
-	Commit  string `json:"commit,omitempty"` // of the branch
-	Changed int    `json:"changed_files"`
-	Already bool   `json:"already,omitzero"` // it was there before
+	Source  string   `json:"source"`
+	Branch  string   `json:"branch,omitempty"` // "" for the working tree
+	Commit  string   `json:"commit,omitempty"` // of the branch
+	Changed int      `json:"changed_files"`
+	Already bool     `json:"already,omitzero"`  // it was there before
+	Skipped []string `json:"skipped,omitempty"` // repositories among the files, and names that git takes for .git, which were left out
 }
 
 // Apply puts the work of a task into the repository that it began from.

@@ -52,6 +52,11 @@ func PrintApplication(w io.Writer, id envelope.ID, done client.Application) erro
 	if _, err := fmt.Fprintf(w, "%s  %s %s: %s\n", id, verb, term.Escape(where), count(done.Changed, "file")); err != nil {
 		return err
 	}
+	if len(done.Skipped) > 0 {
+		if _, err := fmt.Fprintf(w, "left out, as repositories or names that git refuses: %s\n", names(done.Skipped, 0)); err != nil {
+			return err
+		}
+	}
 	if done.Already && done.Branch == "" {
 		_, err := fmt.Fprintf(w, "to apply it again: %s | git -C %s apply\n", Command("diff", id), term.ShellWord(term.Escape(done.Source)))
 		return err
@@ -138,7 +143,7 @@ func (f *Details) printWork(s term.Screen, w *client.Worktree) {
 		fmt.Fprintf(s, "  see        %s\n", Command("diff", f.Task.ID))
 	}
 	if len(w.Skipped) > 0 {
-		s.Line("  left out   nested repositories: %s", names(w.Skipped, 0))
+		s.Line("  left out   repositories, and names that git refuses: %s", names(w.Skipped, 0))
 	}
 	switch {
 	case w.Patch == "":

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 )
@@ -45,8 +46,12 @@ func (s Store) Apply(ctx context.Context, source string, patch []byte) error {
 	if err := r.indexFor(ctx, own, commit); err != nil {
 		return err
 	}
+	own = own.strict()
 	_, _ = own.run(ctx, nil, "update-index", "-q", "--refresh")                       // fails if any file has changes; apply looks at those of the patch
 	if _, err = own.run(ctx, patch, applyArgs("--check", "--index")...); err == nil { // files as committed
+		if err := r.checkEmbedded(ctx, own, commit, patch); err != nil {
+			return err
+		}
 		// With --index, git looks for links in the index alone, and would follow one that is only
 		// in the working tree. Without it, git checks the working tree again.
 		if _, err = own.run(context.WithoutCancel(ctx), patch, applyArgs()...); err == nil {
@@ -61,6 +66,20 @@ func (s Store) Apply(ctx context.Context, source string, patch []byte) error {
 		return ErrApplied
 	}
 	return &ConflictError{r.top, reasons(failed.Stderr)}
+}
+
+// checkEmbedded checks a patch against a working tree. It puts it into the index of our own, which
+// nothing needs afterwards.
+func (r repository) checkEmbedded(ctx context.Context, own git, commit string, patch []byte) error {
+	if _, err := own.run(ctx, patch, applyArgs("--cached")...); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(r.top)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return own.checkPatched(ctx, commit, r.top, root)
 }
 
 // applyArgs applies a patch exactly: whitespace as it is, and no three-way merge.
@@ -141,7 +160,11 @@ func (g git) commit(ctx context.Context, patch []byte, c Commit) (string, error)
 		return "", err
 	}
 	if len(patch) > 0 {
+		g = g.strict()
 		if _, err := g.run(ctx, patch, applyArgs("--cached")...); err != nil {
+			return "", err
+		}
+		if err := g.checkPatched(ctx, c.Parent, g.dir, nil); err != nil {
 			return "", err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -29,7 +30,7 @@ type Summary struct {
 	Files   []File   `json:"files,omitempty"`
 	Added   int      `json:"added"`             // lines
 	Deleted int      `json:"deleted"`           // lines
-	Skipped []string `json:"skipped,omitempty"` // nested repositories and changed submodules, which no patch has
+	Skipped []string `json:"skipped,omitempty"` // repositories among the files, changed submodules, and names that git takes for .git; no patch has them
 }
 
 // A File is a changed file.
@@ -91,8 +92,9 @@ func diffArgs(commit string, how ...string) []string {
 		"--src-prefix=a/", "--dst-prefix=b/", commit, "--")
 }
 
-// takeFiles puts the files of the working tree into the index. It returns the nested
-// repositories and changed submodules, which it leaves out: git would run in them.
+// takeFiles puts the files of the working tree into the index. It returns what it leaves out:
+// nested repositories and changed submodules, in which git would run, bare repositories, whose
+// files git would obey, and names that git refuses.
 func (g git) takeFiles(ctx context.Context, r repository) (skipped []string, err error) {
 	submodules, err := g.submodules(ctx)
 	if err != nil {
@@ -107,7 +109,7 @@ func (g git) takeFiles(ctx context.Context, r repository) (skipped []string, err
 		return nil, err
 	}
 	defer root.Close()
-	changed := changes{skip: map[string]bool{}, seen: map[string]bool{}, plain: map[string]bool{".": true}}
+	changed := changes{skip: map[string]bool{}, seen: map[string]bool{}, plain: map[string]bool{".": true}, bare: map[string]bool{}}
 	for _, path := range submodules {
 		changed.skip[path] = true
 	}
@@ -120,14 +122,18 @@ func (g git) takeFiles(ctx context.Context, r repository) (skipped []string, err
 	if _, err := g.run(ctx, []byte(changed.removed.String()), "update-index", "-z", "--force-remove", "--stdin"); err != nil {
 		return nil, err
 	}
-	_, err = g.run(ctx, []byte(changed.updated.String()), "update-index", "-z", "--add", "--remove", "--replace", "--stdin")
-	return changed.skipped, err
+	if _, err := g.strict().run(ctx, []byte(changed.updated.String()), "update-index", "-z", "--add", "--remove", "--replace", "--stdin"); err != nil {
+		return nil, err
+	}
+	refused, err := g.refused(ctx, split([]byte(changed.updated.String())))
+	return append(changed.skipped, refused...), err
 }
 
 // changes are the paths of a working tree that aren't as in the index.
 type changes struct {
 	skip, seen       map[string]bool
 	plain            map[string]bool // whether a directory is one, with all above it, and no link
+	bare             map[string]bool // whether a directory is a bare repository
 	updated, removed strings.Builder // paths, each with a final NUL
 	skipped          []string
 	bytes            int64
@@ -143,18 +149,26 @@ func (c *changes) add(root *os.Root, path string) {
 		c.skipped = append(c.skipped, plain(name))
 		return
 	}
+	size := int64(0)
 	info, err := root.Lstat(path)
 	switch {
 	case !c.isPlain(root, filepath.Dir(path)):
 		c.removed.WriteString(path + "\x00")
 		return
 	case err == nil && info.Mode().IsRegular():
-		c.bytes += info.Size()
+		size = info.Size()
 	case err == nil && info.Mode()&fs.ModeSymlink != 0:
 	default: // missing, or what git doesn't keep: a directory, a pipe, a socket
 		c.removed.WriteString(path + "\x00")
 		return
 	}
+	if dir := c.bareAbove(root, path); dir != "" {
+		if !slices.Contains(c.skipped, plain(dir)) {
+			c.skipped = append(c.skipped, plain(dir))
+		}
+		return
+	}
+	c.bytes += size
 	c.updated.WriteString(path + "\x00")
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -41,8 +42,21 @@ func environ() []string {
 		"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "HOME=/nonexistent", "XDG_CONFIG_HOME=/nonexistent",
 		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_SYSTEM=/dev/null", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_ATTR_NOSYSTEM=1",
 		"GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=false", "SSH_ASKPASS=false", "GIT_EDITOR=false", "GIT_PAGER=cat",
-		"GIT_ALLOW_PROTOCOL=file", "GIT_NO_LAZY_FETCH=1", "GIT_NO_REPLACE_OBJECTS=1", "GIT_OPTIONAL_LOCKS=0",
+		"GIT_ALLOW_PROTOCOL=", "GIT_NO_LAZY_FETCH=1", "GIT_NO_REPLACE_OBJECTS=1", "GIT_OPTIONAL_LOCKS=0",
 	}
+}
+
+// strictNames are variables with which git refuses names that it would take for .git on other
+// systems, such as .GIT, git~1, or .git with an invisible character.
+var strictNames = []string{
+	"GIT_CONFIG_COUNT=2", "GIT_CONFIG_KEY_0=core.protectHFS", "GIT_CONFIG_VALUE_0=true",
+	"GIT_CONFIG_KEY_1=core.protectNTFS", "GIT_CONFIG_VALUE_1=true",
+}
+
+// strict returns a git that refuses such names.
+func (g git) strict() git {
+	g.environ = append(slices.Clone(g.environ), strictNames...)
+	return g
 }
 
 // A git runs commands in one directory.

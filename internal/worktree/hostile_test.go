@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -33,7 +34,7 @@ func plant(t *testing.T, marker string) string {
 // hostileConfig names a program everywhere where a configuration of git can.
 func hostileConfig(program string) string {
 	return `[core]
-	repositoryformatversion = 0
+	repositoryformatversion = 1
 	fsmonitor = ` + program + `
 	hooksPath = ` + filepath.Dir(program) + `/hooks
 	pager = ` + program + `
@@ -66,6 +67,13 @@ func hostileConfig(program string) string {
 	helper = ` + program + `
 [uploadpack]
 	packObjectsHook = ` + program + `
+[extensions]
+	partialClone = evil
+	worktreeConfig = true
+[remote "evil"]
+	url = /
+	promisor = true
+	uploadpack = ` + program + `
 [protocol]
 	allow = always
 [protocol "ext"]
@@ -98,6 +106,7 @@ func plantAll(t *testing.T, gitDir, tree, program string) {
 	t.Helper()
 	write(t, filepath.Join(gitDir, "config"), hostileConfig(program))
 	write(t, filepath.Join(gitDir, "included"), "[core]\n\tfsmonitor = "+program+"\n")
+	write(t, filepath.Join(gitDir, "config.worktree"), hostileConfig(program))
 	write(t, filepath.Join(gitDir, "info/attributes"), "* filter=evil diff=evil merge=evil\n")
 	plantHooks(t, filepath.Join(gitDir, "hooks"), program)
 	plantHooks(t, filepath.Join(filepath.Dir(program), "hooks"), program)
@@ -240,5 +249,21 @@ func TestARecordWithoutADirectoryRemovesNothing(t *testing.T) {
 	write(t, filepath.Join(p.store.Records, c.Run+".json"), "{}\n")
 	if c, ok, err := p.store.Open(c.Run); err == nil {
 		t.Errorf("Open = %+v, %v; want an error", c, ok)
+	}
+}
+
+// A repository may name a program that fetches objects that it lacks. Versions of git before
+// 2.45, without GIT_NO_LAZY_FETCH, would run it.
+func TestNoMissingObjectIsFetched(t *testing.T) {
+	p := newProject(t)
+	marker := filepath.Join(t.TempDir(), "marker")
+	write(t, filepath.Join(p.dir, ".git", "config"), hostileConfig(plant(t, marker)))
+	write(t, filepath.Join(p.dir, ".git", "HEAD"), strings.Repeat("1", 40)+"\n")
+	_, err := p.store.Create(t.Context(), worktree.Request{Run: "run", Task: "t", Source: p.dir})
+	if _, ok := errors.AsType[*worktree.RepositoryError](err); !ok {
+		t.Errorf("Create = %v; want a RepositoryError", err)
+	}
+	if text, err := os.ReadFile(marker); err == nil {
+		t.Errorf("a planted program was run:\n%s", text)
 	}
 }

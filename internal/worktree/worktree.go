@@ -12,7 +12,7 @@
 //
 // In the source repository only rev-parse and update-ref run, which start no program except
 // the hook reference-transaction; hooks are off. Configuration of the system and of the user,
-// prompts, pagers, editors and every protocol but file are off everywhere.
+// prompts, pagers, editors and every protocol are off everywhere.
 package worktree
 
 import (
