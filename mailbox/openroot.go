@@ -87,6 +87,9 @@ var directories = []string{".", tasksName, resultsName, privateName, tmpName}
 
 // checkDirectories checks the existing directories of a mailbox, and makes nothing.
 func checkDirectories(root *os.Root, path string) (warnings []*UnfitError, err error) {
+	if err := checkMoved(root, path, "root"); err != nil {
+		return nil, err
+	}
 	for _, name := range directories {
 		full := filepath.Join(path, name)
 		info, err := root.Stat(name) // follows symlinks that stay inside

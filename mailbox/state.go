@@ -59,6 +59,9 @@ func OpenState(dir, root string) (*State, error) {
 	if s.root, err = os.OpenRoot(path); err != nil {
 		return nil, fmt.Errorf("open state: %w", err)
 	}
+	if err := checkMoved(s.root, path, "state_dir"); err != nil {
+		return nil, errors.Join(fmt.Errorf("open state: %w", err), s.root.Close())
+	}
 	return s, nil
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -118,10 +119,10 @@ the configuration, which it does not change.`,
 			if err == nil {
 				err = backup.Move(cmd.Context(), from, to)
 			}
-			if err != nil {
+			if _, left := errors.AsType[*backup.LeftError](err); err != nil && !left {
 				return err
 			}
-			return to.PrintMoved(cmd.OutOrStdout(), from, cfg.StateDir != "", cmp.Or(g.config, tilde(config.DefaultPath())))
+			return errors.Join(err, to.PrintMoved(cmd.OutOrStdout(), from, cfg.StateDir != "", cmp.Or(g.config, tilde(config.DefaultPath()))))
 		},
 	}
 	cmd.Flags().StringVar(&state, "state", "", "new state directory (default: the one of the mailbox's new path)")

@@ -165,10 +165,10 @@ func (r *Record) copyFiles(ctx context.Context, at Location, dir string) error {
 	if err := os.Mkdir(box, 0o700); err != nil {
 		return err
 	}
-	omitted, err := copyTree(ctx, at.Root, box, isPrivate, false)
+	omitted, err := copyTree(ctx, at.Root, box, copyOptions{skip: isPrivate})
 	r.addOmitted(mailboxName, omitted)
 	if err == nil {
-		omitted, err = copyTree(ctx, at.State, filepath.Join(dir, stateName), isOfDaemon, false)
+		omitted, err = copyTree(ctx, at.State, filepath.Join(dir, stateName), copyOptions{skip: isOfDaemon})
 		r.addOmitted(stateName, omitted)
 	}
 	return err

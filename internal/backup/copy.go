@@ -7,144 +7,211 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path"
 
 	"golang.org/x/sys/unix"
+
+	"mailboxd/internal/dirtree"
 )
 
-// A copier copies a directory that other programs write meanwhile. It follows no link, and
-// leaves no root. The zero skip copies everything.
+// copyOptions say how to copy. The zero value copies everything that this user can read.
+type copyOptions struct {
+	skip   func(name string) bool // names not to copy; nil: none
+	aside  bool                   // the names of the copies appear whole, and existing names stay
+	unlock bool                   // make readable what belongs to this user, and leave out sockets, whose programs have ended
+}
+
+// A copier copies a directory that other programs write meanwhile. It follows no link.
 type copier struct {
-	from, to *os.Root
-	skip     func(name string) bool
-	aside    bool // the names of the copies appear whole, and existing names stay
+	copyOptions
+	from, to *dirtree.Cursor
 
 	omitted []string // neither files, directories nor links, or not readable
 }
 
 // copyTree copies what is in one directory to another one, which exists, and returns the
 // paths that it omits.
-func copyTree(ctx context.Context, from, to string, skip func(string) bool, aside bool) (omitted []string, err error) {
-	c := copier{skip: skip, aside: aside}
-	if c.from, err = os.OpenRoot(from); err != nil {
+func copyTree(ctx context.Context, from, to string, opts copyOptions) (omitted []string, err error) {
+	c := copier{copyOptions: opts}
+	if c.from, err = dirtree.Open(from, dirtree.Options{Unlock: opts.unlock, Mounts: true}); err != nil {
 		return nil, err
 	}
 	defer c.from.Close()
-	if c.to, err = os.OpenRoot(to); err != nil {
+	if c.to, err = dirtree.Open(to, dirtree.Options{Mounts: true}); err != nil {
 		return nil, err
 	}
 	defer c.to.Close()
-	if err := c.directory(ctx, "."); err != nil {
+	if err := c.directory(ctx); err != nil {
 		return nil, fmt.Errorf("copy %s: %w", from, err)
 	}
 	return c.omitted, nil
 }
 
-// directory copies the content of a directory that the copy has already.
-func (c *copier) directory(ctx context.Context, dir string) error {
-	entries, err := fs.ReadDir(c.from.FS(), dir)
-	if isGone(err) {
-		return nil
-	}
-	if err != nil {
-		return c.omit(dir, err)
-	}
-	for _, e := range entries {
-		name := path.Join(dir, e.Name())
-		if ctx.Err() != nil {
-			return ctx.Err()
+// directory copies the content of the current directory, which the copy has already.
+func (c *copier) directory(ctx context.Context) error {
+	dirs, err := c.files(ctx)
+	for _, dir := range dirs {
+		if err == nil {
+			err = c.copyDirectory(ctx, dir)
 		}
-		if c.skip != nil && c.skip(name) {
-			continue
-		}
-		if err := c.entry(ctx, name); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (c *copier) entry(ctx context.Context, name string) error {
-	info, err := c.from.Lstat(name)
-	if isGone(err) {
-		return nil // removed meanwhile
-	}
-	if err != nil {
-		return c.omit(name, err)
-	}
-	if _, err := c.to.Lstat(name); err == nil && c.aside && !info.IsDir() {
-		return nil
-	}
-	switch {
-	case info.IsDir():
-		return c.copyDirectory(ctx, name, info)
-	case info.Mode().IsRegular():
-		return c.copyFile(name)
-	case info.Mode().Type() == fs.ModeSymlink:
-		return c.copyLink(name)
-	}
-	return c.omit(name, nil)
-}
-
-func (c *copier) copyDirectory(ctx context.Context, name string, info fs.FileInfo) error {
-	if err := c.to.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	err := c.directory(ctx, name)
-	if err == nil {
-		err = c.to.Chmod(name, info.Mode().Perm()|0o700)
-	}
-	if err == nil {
-		err = c.to.Chtimes(name, info.ModTime(), info.ModTime())
 	}
 	return err
 }
 
-func (c *copier) copyLink(name string) error {
-	target, err := c.from.Readlink(name)
+// files copies all but the directories of the current directory, and returns these.
+func (c *copier) files(ctx context.Context) (dirs []fs.FileInfo, err error) {
+	from, err := c.from.Root()
+	if err != nil {
+		return nil, err
+	}
+	defer from.Close()
+	to, err := c.to.Root()
+	if err != nil {
+		return nil, err
+	}
+	defer to.Close()
+	entries, err := fs.ReadDir(from.FS(), ".")
+	if isGone(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, c.omit(".", err)
+	}
+	for _, e := range entries {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if c.skip != nil && c.skip(c.from.Path(e.Name())) {
+			continue
+		}
+		info, err := from.Lstat(e.Name())
+		switch {
+		case isGone(err): // removed meanwhile
+		case err != nil:
+			err = c.omit(e.Name(), err)
+		case info.IsDir():
+			dirs = append(dirs, info)
+		default:
+			err = c.entry(from, to, info)
+		}
+		if err != nil && !isGone(err) {
+			return nil, err
+		}
+	}
+	return dirs, nil
+}
+
+// entry copies an entry that is no directory.
+func (c *copier) entry(from, to *os.Root, info fs.FileInfo) error {
+	name := info.Name()
+	if _, err := to.Lstat(name); err == nil && c.aside {
+		return nil
+	}
+	switch info.Mode().Type() {
+	case 0:
+		return c.copyFile(from, to, name)
+	case fs.ModeSymlink:
+		return c.copyLink(from, to, name)
+	case fs.ModeSocket:
+		if c.unlock {
+			return nil
+		}
+	}
+	return c.omit(name, nil)
+}
+
+func (c *copier) copyDirectory(ctx context.Context, info fs.FileInfo) error {
+	name := info.Name()
+	if err := unix.Mkdirat(c.to.FD(), name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return &fs.PathError{Op: "mkdir", Path: c.to.Path(name), Err: err}
+	}
+	if err := c.to.Enter(name); err != nil {
+		return err
+	}
+	switch err := c.from.Enter(name); {
+	case isGone(err):
+	case err != nil:
+		err = c.omit(name, err)
+		return errors.Join(err, c.finish(info), c.to.Leave())
+	default:
+		if err := errors.Join(c.directory(ctx), c.from.Leave()); err != nil {
+			return err
+		}
+	}
+	return errors.Join(c.finish(info), c.to.Leave())
+}
+
+// finish gives the current directory of the copy the mode and the time of the original.
+func (c *copier) finish(info fs.FileInfo) error {
+	dir, err := c.to.Root()
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	err = dir.Chmod(".", info.Mode().Perm()|0o700)
+	if err == nil {
+		err = dir.Chtimes(".", info.ModTime(), info.ModTime())
+	}
+	return err
+}
+
+func (c *copier) copyLink(from, to *os.Root, name string) error {
+	target, err := from.Readlink(name)
 	if isGone(err) {
 		return nil
 	}
 	if err != nil {
 		return c.omit(name, err)
 	}
-	return c.to.Symlink(target, name)
+	return to.Symlink(target, name)
 }
 
 // copyFile copies as much of a file as it had when it was opened. Holes stay holes: a file
 // of the mailbox can claim any size.
-func (c *copier) copyFile(name string) (err error) {
-	from, err := c.from.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
+func (c *copier) copyFile(from, to *os.Root, name string) (err error) {
+	source, err := c.openFile(from, name)
 	if isGone(err) {
 		return nil
 	}
 	if err != nil {
 		return c.omit(name, err)
 	}
-	defer from.Close()
-	info, err := from.Stat()
+	defer source.Close()
+	info, err := source.Stat()
 	if err != nil || !info.Mode().IsRegular() {
 		return c.omit(name, err)
 	}
-	to := name
+	made := name
 	if c.aside {
-		to = path.Join(path.Dir(name), ".restoring-"+path.Base(name))
+		made = ".restoring-" + name
 	}
-	file, err := c.to.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o600)
+	file, err := to.OpenFile(made, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return err
 	}
-	err = copyData(file, from, info.Size())
+	err = copyData(file, source, info.Size())
 	if err == nil {
 		err = file.Chmod(info.Mode().Perm())
 	}
 	if err = errors.Join(err, file.Close()); err != nil {
 		return err
 	}
-	if err = c.to.Chtimes(to, info.ModTime(), info.ModTime()); err == nil && to != name {
-		err = c.to.Rename(to, name)
+	if err = to.Chtimes(made, info.ModTime(), info.ModTime()); err == nil && made != name {
+		err = to.Rename(made, name)
 	}
 	return err
+}
+
+// openFile opens a file of the current directory for reading.
+func (c *copier) openFile(from *os.Root, name string) (*os.File, error) {
+	const flags = os.O_RDONLY | unix.O_NONBLOCK | unix.O_NOFOLLOW
+	file, err := from.OpenFile(name, flags, 0)
+	if !c.unlock || !errors.Is(err, fs.ErrPermission) {
+		return file, err
+	}
+	if err := c.from.UnlockFile(name); err != nil {
+		return nil, err
+	}
+	return from.OpenFile(name, flags, 0)
 }
 
 // copyData copies the data of a file, without its holes.
@@ -185,7 +252,7 @@ func (c *copier) omit(name string, err error) error {
 	if err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, unix.ELOOP) && !errors.Is(err, unix.ENXIO) {
 		return err
 	}
-	c.omitted = append(c.omitted, name)
+	c.omitted = append(c.omitted, c.from.Path(name))
 	return nil
 }
 

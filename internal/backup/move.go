@@ -8,26 +8,37 @@ import (
 	"os"
 	"path/filepath"
 
+	"mailboxd/internal/dirtree"
 	"mailboxd/internal/ledger"
 	"mailboxd/mailbox"
 )
 
+// A LeftError says that a move is complete, but that files are left at the old place, where no
+// daemon starts any more.
+type LeftError struct{ Cause error }
+
+func (e *LeftError) Error() string {
+	return fmt.Sprintf("it was moved, but the old place could not be removed: %v; remove that, and repeat the command", e.Cause)
+}
+
+func (e *LeftError) Unwrap() error { return e.Cause }
+
 // Move moves a mailbox and its state to another place, where nothing may be. The state then
 // belongs to the mailbox at its new path, and reading goes on where it stopped. No daemon may
 // serve the mailbox, and no agent of it may run. A Move that was cut short is completed by
-// another one.
+// another one. The error wraps a *LeftError if only the old place could not be removed.
 func Move(ctx context.Context, from, to Location) error {
-	if err := checkMove(from, to); err != nil {
-		return fmt.Errorf("move %s: %w", from.Root, err)
-	}
-	old, err := mailbox.Open(existing(from.Root, to.Root))
-	if err != nil {
-		return fmt.Errorf("move %s: %w", from.Root, err)
-	}
-	defer old.Close() // its lock moves with the directory
+	err := checkMove(from, to)
 	root, state := step{from.Root, to.Root}, step{from.State, to.State}
 	adopted := root.adopted() || state.adopted()
-	if err = lock(old); err == nil && !adopted {
+	if err == nil && !(adopted && mailbox.IsMoved(from.Root)) {
+		var old *mailbox.Box
+		if old, err = mailbox.Open(existing(from.Root, to.Root)); err == nil {
+			defer old.Close() // its lock moves with the directory
+			err = lock(old)
+		}
+	}
+	if err == nil && !adopted {
 		err = checkIdle(ctx, Location{State: existing(from.State, to.State)})
 	}
 	if err == nil && !adopted {
@@ -120,12 +131,18 @@ func move(ctx context.Context, root, state step, to Location) error {
 }
 
 // removeOld removes the directories of which there are copies: never the mailbox alone, since a
-// daemon would run the tasks of its state again.
+// daemon would run the tasks of its state again. It goes on after entries that can't be removed.
 func removeOld(root, state step) error {
+	var left error
 	for _, s := range []step{state, root} {
-		if err := s.removeOld(); err != nil {
+		err := s.removeOld()
+		if _, only := errors.AsType[*dirtree.LeftError](err); !only && err != nil {
 			return err
 		}
+		left = errors.Join(left, err)
+	}
+	if left != nil {
+		return &LeftError{left}
 	}
 	return errors.Join(state.removeNote(), root.removeNote())
 }

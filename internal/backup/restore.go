@@ -14,6 +14,7 @@ import (
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
+	"mailboxd/internal/dirtree"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
 	"mailboxd/internal/task"
@@ -116,10 +117,10 @@ func checkKeepers(ctx context.Context, state string) error {
 // restore makes the state beside its place, and renames it in the end.
 func (r *Restoration) restore(ctx context.Context, dir string, box *mailbox.Box, opts Options) error {
 	aside := r.State + ".restoring"
-	if err := errors.Join(os.RemoveAll(aside), os.MkdirAll(aside, 0o700)); err != nil {
+	if err := errors.Join(dirtree.Remove(aside), os.MkdirAll(aside, 0o700)); err != nil {
 		return err
 	}
-	if _, err := copyTree(ctx, filepath.Join(dir, stateName), aside, nil, false); err != nil {
+	if _, err := copyTree(ctx, filepath.Join(dir, stateName), aside, copyOptions{}); err != nil {
 		return err
 	}
 	if err := r.copyMailbox(ctx, dir, box); err != nil {
@@ -148,7 +149,7 @@ func (r *Restoration) copyMailbox(ctx context.Context, dir string, box *mailbox.
 	}
 	from := filepath.Join(dir, mailboxName)
 	others := func(name string) bool { return name == "tasks" }
-	if _, err := copyTree(ctx, from, r.Root, others, true); err != nil {
+	if _, err := copyTree(ctx, from, r.Root, copyOptions{skip: others, aside: true}); err != nil {
 		return err
 	}
 	aside := filepath.Join(r.Root, ".mailboxd", "tmp", "tasks") // a restore that is cut short leaves no half of tasks/
@@ -156,7 +157,7 @@ func (r *Restoration) copyMailbox(ctx context.Context, dir string, box *mailbox.
 		return err
 	}
 	tasks := filepath.Join(from, "tasks")
-	if _, err := copyTree(ctx, tasks, aside, nil, false); err != nil {
+	if _, err := copyTree(ctx, tasks, aside, copyOptions{}); err != nil {
 		return err
 	}
 	info, err := os.Stat(tasks)

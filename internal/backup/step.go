@@ -7,11 +7,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"golang.org/x/sys/unix"
 
+	"mailboxd/internal/dirtree"
 	"mailboxd/internal/worktree"
+	"mailboxd/mailbox"
 )
 
 // A step moves one directory. To another file system, it copies the directory beside its new
@@ -91,7 +92,7 @@ func (s step) copyOver(ctx context.Context) error {
 	if err := errors.Join(unix.Stat(s.from, &here), unix.Stat(filepath.Dir(s.to), &there)); err != nil || here.Dev == there.Dev {
 		return err
 	}
-	if err := errors.Join(os.RemoveAll(s.copyPath()), os.Mkdir(s.copyPath(), 0o700), s.note(false)); err != nil {
+	if err := errors.Join(dirtree.Remove(s.copyPath()), os.Mkdir(s.copyPath(), 0o700), s.note(false)); err != nil {
 		return err
 	}
 	if err := copyWhole(ctx, s.from, s.copyPath(), nil); err != nil {
@@ -100,14 +101,9 @@ func (s step) copyOver(ctx context.Context) error {
 	return errors.Join(os.Chmod(s.copyPath(), os.FileMode(here.Mode).Perm()), syncAll(s.copyPath()))
 }
 
-// copyWhole copies a directory, and refuses what can't be copied. Sockets have no meaning in a
-// copy: their daemon doesn't run.
+// copyWhole copies a directory, and refuses what can't be copied.
 func copyWhole(ctx context.Context, from, to string, skip func(string) bool) error {
-	omitted, err := copyTree(ctx, from, to, skip, false)
-	omitted = slices.DeleteFunc(omitted, func(name string) bool {
-		info, err := os.Lstat(filepath.Join(from, name))
-		return err == nil && info.Mode().Type() == fs.ModeSocket
-	})
+	omitted, err := copyTree(ctx, from, to, copyOptions{skip: skip, unlock: true})
 	if err == nil && len(omitted) > 0 {
 		err = fmt.Errorf("%s can't be copied to another file system", filepath.Join(from, omitted[0]))
 	}
@@ -152,7 +148,7 @@ func discard(root, state step) (err error) {
 			err = errors.Join(err, os.Rename(s.to, s.copyPath()))
 		}
 		if err == nil {
-			err = errors.Join(s.removeNote(), os.RemoveAll(s.copyPath()))
+			err = errors.Join(s.removeNote(), dirtree.Remove(s.copyPath()))
 		}
 	}
 	frozen, tasks := filepath.Join(root.from, frozenName), filepath.Join(root.from, tasksName)
@@ -188,10 +184,14 @@ func renameDirectory(from, to string) error {
 	return os.Rename(from, to)
 }
 
-// removeOld removes the directory of which there is a copy. A mount point stays, empty.
+// removeOld removes the directory of which there is a copy. A mount point stays, empty. A daemon
+// refuses to use the directory from the first removal on.
 func (s step) removeOld() error {
-	if !s.hasNote() {
+	if !s.hasNote() || !exists(s.from) {
 		return nil
+	}
+	if err := mailbox.MarkMoved(s.from, s.to); err != nil {
+		return err
 	}
 	if err := os.Remove(filepath.Join(s.from, ledgerName)); err != nil && !errors.Is(err, fs.ErrNotExist) { // first: a daemon would run its tasks again
 		return err
@@ -200,7 +200,13 @@ func (s step) removeOld() error {
 	if err := os.Remove(tasks); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("tasks came to %s after the move; append them to files in %s, remove the first, and repeat: %w", tasks, filepath.Join(s.to, tasksName), err)
 	}
-	if err := os.RemoveAll(s.from); err != nil && mustBeEmpty(s.from) != nil {
+	if err := dirtree.Empty(s.from, mailbox.IsMovedMark); err != nil {
+		return err
+	}
+	if err := mailbox.UnmarkMoved(s.from); err != nil {
+		return err
+	}
+	if err := os.Remove(s.from); err != nil && mustBeEmpty(s.from) != nil {
 		return err
 	}
 	return nil

@@ -1,6 +1,6 @@
 // Package dirtree measures, copies and removes directories that other programs left, whatever
-// their depth and their modes. It follows no link and enters no mount point. Work is linear in
-// the number of entries: each directory is opened relative to its parent.
+// their depth and their modes. It follows no link. Work is linear in the number of entries: each
+// directory is opened relative to its parent.
 package dirtree
 
 import (
@@ -23,10 +23,16 @@ const (
 	mostLevels = 200_000
 )
 
+// Options say how a Cursor enters directories.
+type Options struct {
+	Unlock bool // give this user all rights in each directory that belongs to it
+	Mounts bool // enter mount points
+}
+
 // A Cursor is in a directory of a tree. Open makes one; it must be closed. It isn't safe for
 // concurrent use.
 type Cursor struct {
-	unlock bool // make directories of this user readable, writable and searchable for it
+	opts   Options
 	levels []level
 }
 
@@ -38,18 +44,17 @@ type level struct {
 	ino  uint64
 }
 
-// Open returns a Cursor in a directory. With unlock, it gives this user all rights in each directory
-// that it enters and that belongs to this user.
-func Open(dir string, unlock bool) (*Cursor, error) {
+// Open returns a Cursor in a directory.
+func Open(dir string, opts Options) (*Cursor, error) {
 	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: dir, Err: err}
 	}
-	return newCursor(fd, unlock)
+	return newCursor(fd, opts)
 }
 
 // OpenIn returns a Cursor in the directory of an os.Root.
-func OpenIn(root *os.Root, unlock bool) (*Cursor, error) {
+func OpenIn(root *os.Root, opts Options) (*Cursor, error) {
 	dir, err := root.Open(".")
 	if err != nil {
 		return nil, err
@@ -59,12 +64,12 @@ func OpenIn(root *os.Root, unlock bool) (*Cursor, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("dup", err)
 	}
-	return newCursor(fd, unlock)
+	return newCursor(fd, opts)
 }
 
 // newCursor takes over fd.
-func newCursor(fd int, unlock bool) (*Cursor, error) {
-	c := &Cursor{unlock: unlock}
+func newCursor(fd int, opts Options) (*Cursor, error) {
+	c := &Cursor{opts: opts}
 	if err := c.push("", fd); err != nil {
 		return nil, err
 	}
@@ -86,17 +91,17 @@ func (c *Cursor) push(name string, fd int) error {
 }
 
 // Enter enters a directory of the current one. The error wraps unix.ELOOP or unix.ENOTDIR when
-// the name isn't that of a directory, and unix.EXDEV at a mount point.
+// the name isn't that of a directory, and unix.EXDEV at a mount point without Mounts.
 func (c *Cursor) Enter(name string) error {
 	if len(c.levels) > mostLevels {
 		return fmt.Errorf("%s: more than %d directories in each other", c.Path(name), mostLevels)
 	}
-	held, err := openBeneath(c.FD(), name)
+	held, err := openBeneath(c.FD(), name, c.opts.Mounts)
 	if err != nil {
 		return &fs.PathError{Op: "open", Path: c.Path(name), Err: err}
 	}
 	defer unix.Close(held)
-	if c.unlock {
+	if c.opts.Unlock {
 		if err := addRights(held, unix.S_IRWXU); err != nil {
 			return &fs.PathError{Op: "chmod", Path: c.Path(name), Err: err}
 		}
@@ -108,9 +113,12 @@ func (c *Cursor) Enter(name string) error {
 	return c.push(name, fd)
 }
 
-// openBeneath opens a directory without reading it, and enters no mount point.
-func openBeneath(at int, name string) (int, error) {
+// openBeneath opens a directory without reading it.
+func openBeneath(at int, name string, mounts bool) (int, error) {
 	const flags = unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	if mounts {
+		return unix.Openat(at, name, flags, 0)
+	}
 	how := &unix.OpenHow{Flags: flags, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_SYMLINKS}
 	fd, err := unix.Openat2(at, name, how)
 	if errors.Is(err, unix.ENOSYS) { // before Linux 5.6

@@ -186,7 +186,7 @@ func TestACursorHoldsFewDirectoriesOpen(t *testing.T) {
 	dir := directory(t)
 	makeDeep(t, dir, depth)
 	before := openFiles(t)
-	c, err := Open(dir, false)
+	c, err := Open(dir, Options{})
 	must(t, err)
 	defer c.Close()
 	for range depth {

@@ -20,7 +20,7 @@ type Size struct {
 // MeasureIn measures a file or a directory inside a root. What this user can't read counts as
 // empty. The error wraps fs.ErrNotExist when there is none.
 func MeasureIn(root *os.Root, path string) (s Size, err error) {
-	c, err := OpenIn(root, false)
+	c, err := OpenIn(root, Options{})
 	if err != nil {
 		return s, err
 	}

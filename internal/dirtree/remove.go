@@ -31,7 +31,7 @@ func (e *LeftError) Unwrap() error { return e.Cause }
 // that can't be removed; the error is then a *LeftError. It makes directories of this user
 // writable first. A missing path is no error.
 func RemoveIn(root *os.Root, path string) error {
-	c, err := OpenIn(root, true)
+	c, err := OpenIn(root, Options{Unlock: true})
 	if err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func RemoveIn(root *os.Root, path string) error {
 // Remove is RemoveIn for a path of its own.
 func Remove(path string) error {
 	parent, name := filepath.Split(filepath.Clean(path))
-	c, err := Open(filepath.Clean(parent), true)
+	c, err := Open(filepath.Clean(parent), Options{Unlock: true})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -53,7 +53,7 @@ func Remove(path string) error {
 
 // Empty removes what is in a directory, except what keep reports, and leaves the directory.
 func Empty(dir string, keep func(name string) bool) error {
-	c, err := Open(dir, true)
+	c, err := Open(dir, Options{Unlock: true})
 	if err != nil {
 		return err
 	}
