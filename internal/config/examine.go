@@ -56,12 +56,18 @@ func keyOf(m Agent, field string) string { return fmt.Sprintf("agents[%d].%s", m
 
 // checkAgents finds agents that are disabled, and warnings about the others.
 func (r *reading) checkAgents() {
+	if r.config.Routing.Sandbox == "card" {
+		r.add(Warns, wrong("routing.sandbox", "card has no effect: nobody enforces what a card says; give these agents a sandbox, and write kernel"))
+	}
 	for _, m := range firstReplicas(r.config.ReadAgents()) {
 		if m.Entry.Manifest != "" {
 			r.add(Disables, r.checkManifest(m))
 		}
 		if m.Subject.Unfit != "" && !r.has(keyOf(m, "manifest")) {
 			r.add(Disables, wrong(keyOf(m, "id"), "%s; tasks for %q are refused", m.Subject.Unfit, m.Binding.ID))
+		}
+		for _, warning := range r.config.socketWarnings(fmt.Sprintf("agents[%d]", m.Index), m.Entry) {
+			r.add(Warns, warning)
 		}
 		for _, warning := range m.Unknown {
 			r.add(Warns, wrong(fmt.Sprintf("agents[%d]", m.Index), "%s", warning))

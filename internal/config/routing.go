@@ -108,19 +108,14 @@ func (m *Agent) Sandboxed() bool {
 	return s.Profile != "" && s.Profile != sandbox.None && s.Missing != sandbox.Open
 }
 
-// Network returns what the runs of the agent may reach: the narrower of its sandbox and its
-// card.
+// Network returns what the runs of the agent may reach, as its sandbox enforces it. What a card
+// says is a claim of the agent, and doesn't count.
 func (m *Agent) Network() envelope.Network {
-	reach := envelope.NetworkAllowed
-	if m.Sandboxed() {
-		reach = envelope.NetworkNone
-		if len(m.Binding.Sandbox.Network) > 0 {
-			reach = envelope.NetworkRestricted
-		}
+	switch {
+	case !m.Sandboxed():
+		return envelope.NetworkAllowed
+	case len(m.Binding.Sandbox.Network) > 0:
+		return envelope.NetworkRestricted
 	}
-	if m.Card == nil || m.Card.Network == "" {
-		return reach
-	}
-	all := envelope.Networks()
-	return all[min(slices.Index(all, reach), slices.Index(all, m.Card.Network))]
+	return envelope.NetworkNone
 }

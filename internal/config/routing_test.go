@@ -88,17 +88,20 @@ func TestAGroupHasTheReplicasOfItsEntries(t *testing.T) {
 	}
 }
 
-// CLUTCH-60, CLUTCH-62: the sandbox of the configuration counts, and the card narrows its
-// network.
-func TestTheNetworkOfAnAgentIsTheNarrowest(t *testing.T) {
+// CLUTCH-60, CLUTCH-62: only the sandbox of the configuration counts. A card is a claim.
+func TestOnlyASandboxNarrowsTheNetworkOfAnAgent(t *testing.T) {
 	restricted := writeCard(t, "a", `,"security":{"network":"egress-restricted"}`)
+	claims := writeCard(t, "a", `,"security":{"network":"none","sandbox":true}`)
 	for _, row := range []struct {
 		entry     string
 		sandboxed bool
 		want      envelope.Network
 	}{
 		{"", false, envelope.NetworkAllowed},
-		{"card: " + restricted + ", ", false, envelope.NetworkRestricted},
+		{"card: " + restricted + ", ", false, envelope.NetworkAllowed},
+		{"card: " + claims + ", ", false, envelope.NetworkAllowed},
+		{"card: " + claims + ", sandbox: {missing: none}, ", false, envelope.NetworkAllowed},
+		{"card: " + claims + ", sandbox: {network: [example.com]}, ", true, envelope.NetworkRestricted},
 		{"sandbox: {}, ", true, envelope.NetworkNone},
 		{"card: " + restricted + ", sandbox: {}, ", true, envelope.NetworkNone},
 		{"sandbox: {network: [example.com]}, ", true, envelope.NetworkRestricted},

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"mailboxd/internal/agent"
+	"mailboxd/internal/client"
 	"mailboxd/internal/sandbox"
 	"mailboxd/mailbox"
 )
@@ -181,6 +182,9 @@ func (c *Config) checkSandboxPaths(key string, e Entry, set sandbox.Settings) (c
 	for i, p := range set.Write {
 		key := fmt.Sprintf("%s.write[%d]", key, i)
 		check(key, p, canWrite)
+		if err := checkSystem(p); err != nil {
+			checks = append(checks, wrong(key, "%s: %v", p.Name, err))
+		}
 		if err := staysInside(p, append(set.Write, set.Cwd)); err != nil {
 			checks = append(checks, wrong(key, "%s: %v", p.Name, err))
 		}
@@ -216,10 +220,54 @@ func (c *Config) checkSandboxPath(p sandbox.Path, writable bool) error {
 	if dir != "" && sandbox.Overlap(p.Real, realPath(dir).Real) {
 		return fmt.Errorf("is in or around the state directory %s; keep that elsewhere, with state_dir", dir)
 	}
-	if writable && c.dir != "" && sandbox.Within(p.Real, realPath(c.dir).Real) {
+	if writable && c.dir != "" && (sandbox.Within(p.Real, realPath(c.dir).Real) || sandbox.Within(p.Real, realPath(c.file).Real)) {
 		return errors.New("has the configuration file, which the agent could change; keep that elsewhere, or use the profile read-only")
 	}
 	return nil
+}
+
+// ofSystem are directories where nothing may be made writable: with them, a process changes the
+// machine, or other users.
+var ofSystem = []string{"/proc", "/sys", "/dev", "/etc"}
+
+// checkSystem refuses a path of write that is one of the system.
+func checkSystem(p sandbox.Path) error {
+	for _, dir := range ofSystem {
+		if sandbox.Within(dir, p.Name) || sandbox.Within(dir, p.Real) {
+			return fmt.Errorf("is in %s, with which an agent could change the machine; use read, or copy what the agent may change elsewhere", dir)
+		}
+	}
+	return nil
+}
+
+// socketWarnings returns which paths of a sandbox have the control socket. A read-only path stops
+// no connection: the daemon then only sees that its caller is a part of a run.
+func (c *Config) socketWarnings(key string, e Entry) (warnings []error) {
+	set := c.sandboxOf(e)
+	sockets := c.controlSockets()
+	for name, list := range map[string][]sandbox.Path{"read": set.Read, "write": set.Write} {
+		for i, p := range list {
+			at := slices.IndexFunc(sockets, func(dir string) bool { return sandbox.Within(p.Real, dir) })
+			if at >= 0 {
+				warnings = append(warnings, wrong(fmt.Sprintf("%s.sandbox.%s[%d]", key, name, i), "%s: has the directory of the control socket %s, to which the agent could connect; name what it needs instead", p.Name, sockets[at]))
+			}
+		}
+	}
+	return warnings
+}
+
+// controlSockets returns the directories where a control socket may be.
+func (c *Config) controlSockets() (dirs []string) {
+	for _, p := range client.SocketPaths(c.StateDir, "") {
+		dirs = append(dirs, p.Dir)
+	}
+	if c.ApproversSocket != "" {
+		dirs = append(dirs, filepath.Dir(c.Resolve(c.ApproversSocket)))
+	}
+	for i, dir := range dirs {
+		dirs[i] = realPath(dir).Real
+	}
+	return slices.DeleteFunc(dirs, func(dir string) bool { return dir == "." })
 }
 
 // staysInside refuses a path below a writable one that a symbolic link leads out of: the agent

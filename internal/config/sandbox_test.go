@@ -62,6 +62,13 @@ func TestASandboxThatWouldNotHoldIsRefused(t *testing.T) {
 		{"", "{write: [DIR/link]}", "is a symbolic link to " + dir + "/app; name that directly"},
 		{"", "{write: [DIR/home]}", "shows the whole home directory"},
 		{"", "{write: [DIR/conf]}", "has the configuration file"},
+		{"", "{write: [DIR/conf/config.yaml]}", "has the configuration file"},
+		{"", "{write: [/etc]}", "agents[0].sandbox.write[0]: /etc: is in /etc"},
+		{"", "{write: [DIR/app, /etc/cron.d]}", "agents[0].sandbox.write[1]: /etc/cron.d: is in /etc"},
+		{"", "{write: [/proc/sys]}", "agents[0].sandbox.write[0]: /proc/sys: is in /proc"},
+		{"", "{write: [/proc]}", "agents[0].sandbox.write[0]: /proc: is in /proc"},
+		{"", "{write: [/sys/fs]}", "agents[0].sandbox.write[0]: /sys/fs: is in /sys"},
+		{"", "{write: [/dev/shm]}", "agents[0].sandbox.write[0]: /dev/shm: is in /dev"},
 		{"", "{read: [~/x]}", "write the home directory out"},
 		{"", "{home: [/etc]}", "agents[0].sandbox.home[0]"},
 		{"", "{profile: read-only, home: [conf]}", "agents[0].sandbox.home[0]: " + dir + "/home/conf: has the configuration file"},
@@ -128,6 +135,45 @@ func TestASandboxHasTheLoginAndTheHostsOfAProfile(t *testing.T) {
 		login := dir + "/home/.claude/.credentials.json"
 		if len(got.Home) != 1 || got.Home[0].Real != login || len(got.Read) == 0 || got.Read[0].Real != dir+"/home/.claude/settings.json" {
 			t.Errorf("sandbox: %s writes %v and reads %v; want the login and the settings", test.section, got.Home, got.Read)
+		}
+	}
+}
+
+func TestAWritableDirectoryWithTheFileThatTheConfigurationLinksToIsRefused(t *testing.T) {
+	dir := sandboxDir(t)
+	kept := filepath.Join(dir, "app", "kept.yaml")
+	text := "root: " + dir + "/box\nstate_dir: " + dir + "/state/box\nagents: [{id: a, exec: {command: [/bin/true]}, sandbox: {write: [" + dir + "/app]}}]\n"
+	if err := os.WriteFile(kept, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "conf", "config.yaml")
+	if err := os.Symlink(kept, path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := config.Load(path, ""); err == nil || !strings.Contains(err.Error(), "has the configuration file") {
+		t.Errorf("Load = %v; want that the agent could change the configuration", err)
+	}
+}
+
+func TestAReadableDirectoryOfTheControlSocketIsAWarning(t *testing.T) {
+	dir := sandboxDir(t)
+	t.Setenv("XDG_RUNTIME_DIR", filepath.Join(dir, "runtime"))
+	for section, want := range map[string]bool{
+		"{read: [DIR/runtime]}": true, "{read: [DIR/opt, DIR/runtime/mailboxd]}": true, "{write: [DIR/runtime]}": true,
+		"{read: [DIR/runtime/other]}": false, "{read: [DIR/opt]}": false, "{profile: none, read: [DIR/runtime]}": false,
+	} {
+		if _, err := sandboxed(t, dir, "", strings.ReplaceAll(section, "DIR", dir)); err != nil {
+			t.Errorf("sandbox: %s = %v; want it accepted", section, err)
+		}
+		found, err := config.Examine(filepath.Join(dir, "conf", "config.yaml"), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		warns := slices.ContainsFunc(found.Mistakes, func(m config.Mistake) bool {
+			return m.Effect == config.Warns && m.Line == 4 && strings.Contains(m.Message, "has the directory of the control socket")
+		})
+		if warns != want {
+			t.Errorf("sandbox: %s has the mistakes %v; want a warning %t", section, found.Mistakes, want)
 		}
 	}
 }

@@ -53,7 +53,6 @@ func (r *snapshot) candidate(id string) route.Candidate {
 	c := route.Candidate{ID: id, Disabled: m.Subject.Unfit, Sandbox: m.Sandboxed(), Network: m.Network(), Slots: r.limit(id)}
 	if m.Card != nil {
 		c.Capabilities = m.Card.Capabilities
-		c.Sandbox = c.Sandbox || r.routing.Sandbox == "card" && m.Card.Sandbox
 	}
 	if m.Binding.Inbox != nil {
 		c.Slots = m.Subject.Card.Concurrency
