@@ -218,7 +218,7 @@ func demoAgentCommand() *cobra.Command {
 		Args:   cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
-				return demo.Act(args[0], cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+				return demo.Act(cmd.Context(), args[0], cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 			}
 			request, err := io.ReadAll(cmd.InOrStdin())
 			if err != nil {

@@ -2,6 +2,7 @@ package demo
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -31,15 +32,16 @@ var roles = map[string][]string{
 	"deployer": {"Checking the plan", "eu-west: draining", "eu-west: deployed, healthy", "us-east: draining", "us-east: deployed, healthy"},
 }
 
-// Act plays a role: it reads a request, works for a while, and prints an answer.
-func Act(role string, in io.Reader, out, progress io.Writer) error {
+// Act plays a role: it reads a request, works for a while, and prints an answer. When ctx ends, it
+// stops working, and its error is the cause.
+func Act(ctx context.Context, role string, in io.Reader, out, progress io.Writer) error {
 	request, err := io.ReadAll(in)
 	if err != nil {
 		return err
 	}
 	switch role {
 	case "planner", "analyst", "checker":
-		return converse(role, out)
+		return converse(ctx, role, out)
 	}
 	t, findings := envelope.DecodeTask(bytes.TrimSpace(request), envelope.Strict)
 	if findings.Refused() {
@@ -49,7 +51,9 @@ func Act(role string, in io.Reader, out, progress io.Writer) error {
 	if err := json.Unmarshal(t.Payload, &w); err != nil {
 		return fmt.Errorf("read payload: %w", err)
 	}
-	report(role, w, progress)
+	if err := report(ctx, role, w, progress); err != nil {
+		return err
+	}
 	if w.Fail != "" {
 		fmt.Fprintln(progress, "FAIL", w.Fail)
 		return exit.With(exit.Failed, "%s", w.Fail)
@@ -59,7 +63,7 @@ func Act(role string, in io.Reader, out, progress io.Writer) error {
 }
 
 // report works, and says what it does: a line a moment, and a percentage with the cost so far.
-func report(role string, w work, to io.Writer) {
+func report(ctx context.Context, role string, w work, to io.Writer) error {
 	began, whole := time.Now(), time.Duration(w.Seconds*float64(time.Second))
 	file, err := os.OpenFile(os.Getenv("MAILBOX_PROGRESS_FILE"), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err == nil {
@@ -76,7 +80,20 @@ func report(role string, w work, to io.Writer) {
 			fmt.Fprintf(file, "{\"pct\": %d, \"note\": %q}\n{\"cost_used\": {\"tokens\": %d, \"usd_cents\": %d}}\n",
 				int(part*100), words, int64(part*float64(w.Tokens)), int64(part*float64(w.Cents)))
 		}
-		time.Sleep(min(1200*time.Millisecond, max(whole/6, 50*time.Millisecond)))
+		if err := pause(ctx, min(1200*time.Millisecond, max(whole/6, 50*time.Millisecond))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pause waits for a while, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 
@@ -95,14 +112,16 @@ func answer(t envelope.Task, w work) envelope.Result {
 
 // converse plays a role that speaks CAP: the planner leaves work to the analyst, who asks the
 // checker to look at it, or the user to decide.
-func converse(role string, out io.Writer) error {
+func converse(ctx context.Context, role string, out io.Writer) error {
 	said, err := os.ReadFile(os.Getenv("MAILBOX_CONVERSATION_FILE"))
 	if err != nil {
 		return fmt.Errorf("read conversation: %w", err)
 	}
 	id := os.Getenv("MAILBOX_TASK_ID")
 	has := func(text string) bool { return bytes.Contains(said, []byte(text)) }
-	time.Sleep(700 * time.Millisecond)
+	if err := pause(ctx, 700*time.Millisecond); err != nil {
+		return err
+	}
 	message := map[string]any{"type": "message", "task_id": id, "sender_id": role, "recipient_id": "orchestrator"}
 	delegate := func(to, part, words string) {
 		message["type"], message["task_id"], message["recipient_id"] = "delegation_notice", id+part, to

@@ -15,6 +15,7 @@ import (
 )
 
 func TestASessionIsEnoughToHoldReleaseCancelRetryPauseAndResume(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	v := w.visit(w.open())
 	do := func(path string, form url.Values) {
@@ -48,6 +49,7 @@ func TestASessionIsEnoughToHoldReleaseCancelRetryPauseAndResume(t *testing.T) {
 }
 
 func TestAPausedAgentShowsHowManyOfItsTasksStillRun(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.send("slow", "tester", `{"seconds": 3600}`)
 	w.state("slow", task.Running)
@@ -64,6 +66,7 @@ func TestAPausedAgentShowsHowManyOfItsTasksStillRun(t *testing.T) {
 }
 
 func TestADrainedAgentIsPausedAndShowsWhatStillRuns(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.send("slow", "tester", `{"seconds": 3600}`)
 	w.state("slow", task.Running)
@@ -80,6 +83,7 @@ func TestADrainedAgentIsPausedAndShowsWhatStillRuns(t *testing.T) {
 }
 
 func TestAnAgentThatWasAddedToTheConfigurationIsListed(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	v := w.visit(w.open())
 	appendTo(t, w.config, "  - {id: newcomer, exec: {command: [cat]}}\n")
@@ -104,6 +108,7 @@ func TestAReplyOnThePageReachesTheAgent(t *testing.T) {
 }
 
 func TestADenialOnThePageNeedsItsReasonAndTheNumber(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.send("t1", "deployer", `{"seconds": 0}`)
 	v := w.visit(w.open())
@@ -122,6 +127,7 @@ func TestADenialOnThePageNeedsItsReasonAndTheNumber(t *testing.T) {
 }
 
 func TestRevisionsAreComparedWithTheNextOne(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.send("t1", "deployer", `{"seconds": 1, "region": "eu"}`)
 	w.state("t1", task.Held)
@@ -136,6 +142,7 @@ func TestRevisionsAreComparedWithTheNextOne(t *testing.T) {
 }
 
 func TestTheSliderShowsAnEarlierMomentOfARun(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	if err := demo.Begin(w.at.Root); err != nil {
 		t.Fatal(err)

@@ -71,6 +71,7 @@ func TestAPersonApprovesByTypingTheNumberOfThePageAtTheTerminal(t *testing.T) {
 }
 
 func TestAnotherNumberDecidesNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	if err := demo.Begin(w.at.Root); err != nil {
 		t.Fatal(err)
@@ -102,6 +103,7 @@ func TestAnotherNumberDecidesNothing(t *testing.T) {
 }
 
 func TestACookieApprovesNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	if err := demo.Begin(w.at.Root); err != nil {
 		t.Fatal(err)
@@ -133,6 +135,7 @@ func TestACookieApprovesNothing(t *testing.T) {
 }
 
 func TestDecisionsOnThePageCanBeOff(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	appendTo(t, w.config, "web: {approve: off}\n")
 	if err := demo.Begin(w.at.Root); err != nil {
@@ -161,6 +164,7 @@ func appendTo(t *testing.T, path, text string) {
 }
 
 func TestThePageIsNeverWeakerThanTheProofOfTheApprover(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {

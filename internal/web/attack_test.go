@@ -131,6 +131,7 @@ func (w *world) refusal(kind task.Kind, has string) {
 }
 
 func TestTheAttacksOnThePageAreRefusedAndRecorded(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	link := w.open()
 	v := w.visit(link)
@@ -181,6 +182,7 @@ func TestTheAttacksOnThePageAreRefusedAndRecorded(t *testing.T) {
 }
 
 func TestWithoutASessionNothingIsShown(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	if err := demo.Begin(w.at.Root); err != nil {
 		t.Fatal(err)
@@ -241,6 +243,7 @@ func (v *visitor) loot(file string) {
 }
 
 func TestARunGetsNothingWithAStolenCookie(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	file := filepath.Join(w.dir, "loot")
 	self, err := os.Executable()
@@ -288,6 +291,7 @@ func (w *world) summary(id envelope.ID) string {
 }
 
 func TestAnotherUserGetsNothingWithAStolenCookie(t *testing.T) {
+	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("another user can be played by root alone")
 	}
@@ -341,6 +345,7 @@ func TestAFormOfAPageOfAnotherPortIsRefused(t *testing.T) {
 }
 
 func TestServeListensOnNoTCPPort(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	fds, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", w.daemon.Process.Pid))
 	if err != nil || len(fds) == 0 {
@@ -365,6 +370,7 @@ func TestServeListensOnNoTCPPort(t *testing.T) {
 }
 
 func TestMarkupAndControlCharactersAreText(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	v := w.visit(w.open())
 	const bad = `<script>alert(1)</script><img src=x onerror=alert(2)>"'` + "\u202e\u0007\u001b[31m"

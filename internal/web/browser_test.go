@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/demo"
 	"mailboxd/internal/reader"
+	"mailboxd/internal/slowtest"
 	"mailboxd/internal/task"
 )
 
@@ -45,12 +47,16 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 		defer os.RemoveAll(dir)
+		if err := os.Setenv("XDG_RUNTIME_DIR", dir); err != nil { // where the sockets are
+			panic(err)
+		}
 		program = filepath.Join(dir, "mailboxd")
 		build := exec.Command("go", "build", "-o", program, "mailboxd/cmd/mailboxd")
 		build.Stderr = os.Stderr
 		if err := build.Run(); err != nil {
 			panic(err)
 		}
+		defer stopBrowser()
 		return m.Run()
 	}())
 }
@@ -79,19 +85,34 @@ func newWorld(t testing.TB) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
+	withoutGrace(t, path)
 	w := &world{
 		t: t, dir: dir, config: path, links: make(chan string, 9), asked: make(chan string, 9),
 		at:  reader.Location{Root: filepath.Join(dir, "mailbox"), StateDir: filepath.Join(dir, "state")},
-		env: append(os.Environ(), "HOME="+dir, "XDG_RUNTIME_DIR="+dir, "XDG_STATE_HOME="+dir, "XDG_CONFIG_HOME="+dir),
+		env: append(os.Environ(), "HOME="+dir, "XDG_STATE_HOME="+dir, "XDG_CONFIG_HOME="+dir),
 	}
 	w.serve()
 	return w
 }
 
+// withoutGrace has the daemon stop its agents as soon as it ends.
+func withoutGrace(t testing.TB, config string) {
+	t.Helper()
+	text, err := os.ReadFile(config)
+	if err == nil && !bytes.Contains(text, []byte("shutdown_grace: 1s")) {
+		err = errors.New("it has no shutdown_grace of 1s")
+	}
+	if err == nil {
+		err = os.WriteFile(config, bytes.Replace(text, []byte("shutdown_grace: 1s"), []byte("shutdown_grace: 0s"), 1), 0o600)
+	}
+	if err != nil {
+		t.Fatalf("change %s: %v", config, err)
+	}
+}
+
 // serve starts the daemon.
 func (w *world) serve() {
 	w.t.Helper()
-	w.t.Setenv("XDG_RUNTIME_DIR", w.dir) // where the socket is
 	cmd := exec.Command(program, "serve", "--config", w.config)
 	log, err := os.OpenFile(filepath.Join(w.dir, "serve.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -212,33 +233,49 @@ func openPty(t testing.TB) (person, terminal *os.File) {
 	return person, terminal
 }
 
-// browser starts a real browser; a test without one is skipped.
+// browser opens a tab of a real browser, which has no cookies, storage or authenticators of other
+// tests; a test without a browser is skipped.
 func browser(t *testing.T) *tab {
 	t.Helper()
+	slowtest.SkipShort(t, "it starts a browser")
 	path, why := canStart()
 	if path == "" {
 		t.Skip("no browser can be started, such as chromium: " + why)
 	}
-	home, err := os.MkdirTemp("", "web-browser-")
+	shared, err := startBrowser()
 	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(home) }) // a child of the browser may still write
-	// The sandbox of the browser needs root or user namespaces, and the tests open their own pages alone.
-	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.Flag("disable-gpu", true), chromedp.NoSandbox, chromedp.Env("HOME="+home))
-	ctx, stop := chromedp.NewExecAllocator(t.Context(), opts...)
-	t.Cleanup(stop)
-	ctx, stopBrowser := chromedp.NewContext(ctx)
-	t.Cleanup(stopBrowser)
-	late := time.AfterFunc(patience, stopBrowser)
-	err = chromedp.Do(ctx)
-	if late.Stop(); err != nil {
 		t.Fatalf("start %s: %v", path, err)
 	}
+	ctx, stop := chromedp.NewContext(shared, chromedp.WithNewBrowserContext())
+	t.Cleanup(stop)
 	ctx, stopTime := context.WithTimeout(ctx, 8*time.Minute)
 	t.Cleanup(stopTime)
 	return &tab{t, ctx}
 }
+
+// startBrowser starts the browser of all tests, which stopBrowser ends.
+var startBrowser = sync.OnceValues(func() (context.Context, error) {
+	home, err := os.MkdirTemp("", "web-browser-")
+	if err != nil {
+		return nil, err
+	}
+	path, _ := canStart()
+	// The sandbox of the browser needs root or user namespaces, and the tests open their own pages alone.
+	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.Flag("disable-gpu", true), chromedp.NoSandbox, chromedp.Env("HOME="+home))
+	ctx, stop := chromedp.NewExecAllocator(context.Background(), opts...)
+	ctx, stopTabs := chromedp.NewContext(ctx)
+	stopBrowser = func() {
+		stopTabs()
+		stop()
+		_ = os.RemoveAll(home) // a child of the browser may still write
+	}
+	late := time.AfterFunc(patience, stopTabs)
+	defer late.Stop()
+	return ctx, chromedp.Do(ctx)
+})
+
+// stopBrowser ends the browser, if there is one.
+var stopBrowser = func() {}
 
 // A tab is a tab of a browser.
 type tab struct {

@@ -29,6 +29,7 @@ func TestTheDemoShowsAMailboxFullOfLifeUntilItIsStopped(t *testing.T) {
 }
 
 func TestEnterPrintsAnotherLinkAndTheEndOfTheTerminalEndsThePage(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	cmd := w.start("web", "--config", w.config)
 	first := w.link()

@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"mailboxd/internal/client"
+	"mailboxd/internal/slowtest"
 	"mailboxd/internal/task"
 	"mailboxd/mailbox"
 )
@@ -134,6 +135,7 @@ func TestTheKeyboardAloneReachesEverything(t *testing.T) {
 }
 
 func TestReadingWorksWithoutScripts(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.send("plain", "writer", `{"seconds": 0}`)
 	w.result("plain")
@@ -167,6 +169,7 @@ func TestTheEventsOfATaskAreFoundWhileItsIdIsTyped(t *testing.T) {
 const mostSerious = `r.violations.filter(v => v.impact === "serious" || v.impact === "critical").map(v => v.id + ": " + v.nodes.map(n => n.html + " " + n.any.map(a => a.message).join(" ")).join("\n  ")).join("\n")`
 
 func TestAxeFindsNothingSerious(t *testing.T) {
+	slowtest.Require(t, "it checks each page twice with several hundred rules")
 	axe, err := os.ReadFile(filepath.Join("testdata", "axe.min.js"))
 	if err != nil {
 		t.Fatal(err)
@@ -189,11 +192,13 @@ func TestAxeFindsNothingSerious(t *testing.T) {
 // TestTenThousandTasksAreFilteredAndScrolled measures how long each page takes. With the variable
 // WEB_TIMES set, a page that takes more than 200 ms fails it: only an idle machine promises that.
 func TestTenThousandTasksAreFilteredAndScrolled(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it sends 10,000 tasks")
+	slowtest.SkipShort(t, "it sends thousands of tasks")
+	tasks := 2_000
+	if slowtest.Enabled() {
+		tasks = 10_000
 	}
 	b, w := browser(t), newWorld(t)
-	fill(t, w, 10_000)
+	fill(t, w, tasks)
 	b.enter(w.open())
 	for _, path := range []string{"/", "/tasks", "/tasks?text=work-77", "/tasks?state=held&agent=deployer", "/events"} {
 		best := math.Inf(1)
@@ -208,7 +213,7 @@ func TestTenThousandTasksAreFilteredAndScrolled(t *testing.T) {
 		}
 	}
 	b.visit("/tasks")
-	b.sees("10,0")
+	b.sees(fmt.Sprintf("%d,0", tasks/1000))
 	began := time.Now()
 	b.until(`(window.scrollTo(0, document.body.scrollHeight), document.querySelectorAll("[data-row]").length >= 1500)`)
 	t.Logf("scrolled through 1,500 rows in %s", time.Since(began).Round(time.Millisecond))

@@ -11,6 +11,7 @@ import (
 )
 
 func TestTheChoiceOfAnAgentIsShownWithItsCandidatesAndExclusions(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	if err := demo.Begin(w.at.Root); err != nil {
 		t.Fatal(err)
@@ -44,6 +45,7 @@ func TestTheChoiceOfAnAgentIsShownWithItsCandidatesAndExclusions(t *testing.T) {
 }
 
 func TestADecisionThatIsMadeWhileSomebodyLooksIsListed(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	v := w.visit(w.open())
 	if _, text := v.get("/routing"); !strings.Contains(text, "No agent was chosen yet") {

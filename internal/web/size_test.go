@@ -37,6 +37,7 @@ func TestThePageStaysSmall(t *testing.T) {
 }
 
 func TestTheFirstViewIsSmall(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	if err := demo.Begin(w.at.Root); err != nil {
 		t.Fatal(err)
