@@ -19,6 +19,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/slowtest"
 	"mailboxd/internal/task"
 	"mailboxd/mailbox"
 	"mailboxd/watcher"
@@ -62,6 +63,7 @@ type engine struct {
 // which answers, and "slow", which works until it is ended. When the test is over,
 // all that lies in inboxes is held to its dialect.
 func newEngine(t testing.TB) *engine {
+	slowtest.Parallel(t)
 	e := &engine{
 		t: t, dir: t.TempDir(),
 		plays:   map[string]play{"quick": quick, "slow": slow},

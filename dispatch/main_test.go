@@ -4,6 +4,11 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"mailboxd/internal/slowtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	slowtest.RunAtOnce(8) // they wait for the disk and for timers
+	goleak.VerifyTestMain(m)
+}

@@ -9,6 +9,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/fault"
+	"mailboxd/internal/slowtest"
 	"mailboxd/internal/task"
 )
 
@@ -103,6 +104,7 @@ func TestNobodyApprovesInALine(t *testing.T) {
 }
 
 func TestAnAnswerInALineIsTakenOnceTheLedgerCanBeRead(t *testing.T) {
+	slowtest.Serial(t)
 	e := newEngine(t)
 	e.dialects = map[string]envelope.Dialect{"editor": envelope.CLowl}
 	e.start()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/slowtest"
 	"mailboxd/internal/task"
 )
 
@@ -162,6 +163,7 @@ func TestACallbackThatFailsDoesNotRepeatTheOthers(t *testing.T) {
 }
 
 func TestALifeLeavesNoDescriptorsBehind(t *testing.T) {
+	slowtest.Serial(t)
 	e := startEngine(t)
 	descriptors := func() int {
 		t.Helper()

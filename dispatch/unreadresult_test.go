@@ -15,6 +15,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/fault"
+	"mailboxd/internal/slowtest"
 	"mailboxd/internal/task"
 )
 
@@ -28,6 +29,7 @@ func (e *engine) holdEverything() {
 }
 
 func TestAResultFileThatCannotBeReadNowIsTakenLater(t *testing.T) {
+	slowtest.Serial(t)
 	e := newEngine(t)
 	e.holdEverything()
 	e.start()
@@ -52,6 +54,7 @@ func TestAResultFileThatCannotBeReadNowIsTakenLater(t *testing.T) {
 }
 
 func TestAResultFileThatMayNotBeReadHoldsItsTask(t *testing.T) {
+	slowtest.Serial(t)
 	e := newEngine(t)
 	e.holdEverything()
 	e.start()
@@ -74,6 +77,7 @@ func TestAResultFileThatMayNotBeReadHoldsItsTask(t *testing.T) {
 }
 
 func TestAnAgentIsNotRunWhileTheResultOfItsTaskCannotBeRead(t *testing.T) {
+	slowtest.Serial(t)
 	e := newEngine(t)
 	e.plays["a"] = func(_ context.Context, j task.Job) task.Outcome {
 		t.Error("the agent was run")
@@ -91,6 +95,7 @@ func TestAnAgentIsNotRunWhileTheResultOfItsTaskCannotBeRead(t *testing.T) {
 }
 
 func TestAnAgentThatFetchesItsTasksHasAnsweredOnceItsResultFileCanBeRead(t *testing.T) {
+	slowtest.Serial(t)
 	e := newEngine(t)
 	e.start()
 	e.send("t1", "editor")
@@ -109,6 +114,7 @@ func TestAnAgentThatFetchesItsTasksHasAnsweredOnceItsResultFileCanBeRead(t *test
 
 // A file that has the name of a result may be that result itself, put before a crash.
 func TestAFileInThePlaceOfAResultIsNoConflictWhileItCannotBeRead(t *testing.T) {
+	slowtest.Serial(t)
 	e := newEngine(t)
 	e.plays["a"] = func(_ context.Context, j task.Job) task.Outcome {
 		path := filepath.Join(e.parts.Box.ResultsDir(), "t1.json")
@@ -132,6 +138,7 @@ func TestAFileInThePlaceOfAResultIsNoConflictWhileItCannotBeRead(t *testing.T) {
 }
 
 func TestAResultIsPutWhenTheFileInItsPlaceIsGone(t *testing.T) {
+	slowtest.Serial(t)
 	e := newEngine(t)
 	var path string
 	e.plays["a"] = func(_ context.Context, j task.Job) task.Outcome {

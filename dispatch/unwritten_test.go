@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mailboxd/internal/fault"
+	"mailboxd/internal/slowtest"
 	"mailboxd/internal/task"
 )
 
@@ -38,6 +39,7 @@ func failWith(t *testing.T, name string, errnos []syscall.Errno, look func()) (l
 }
 
 func TestALineIsTakenOnceTheLedgerCanBeWritten(t *testing.T) {
+	slowtest.Serial(t)
 	e, executions := newEngine(t), 0
 	e.plays["a"] = func(_ context.Context, j task.Job) task.Outcome {
 		executions++
@@ -59,6 +61,7 @@ func TestALineIsTakenOnceTheLedgerCanBeWritten(t *testing.T) {
 }
 
 func TestTheEndOfARunIsShownOnceTheLedgerCanBeWritten(t *testing.T) {
+	slowtest.Serial(t)
 	e := newEngine(t)
 	const complaint = "ledger cannot be written; trying again"
 	var executions, failures atomic.Int64
@@ -92,6 +95,7 @@ func TestTheEndOfARunIsShownOnceTheLedgerCanBeWritten(t *testing.T) {
 }
 
 func TestAResultFileIsWrittenOnceItCanBe(t *testing.T) {
+	slowtest.Serial(t)
 	e := newEngine(t)
 	var executions, writes, names atomic.Int64
 	var works atomic.Bool

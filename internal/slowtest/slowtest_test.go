@@ -19,3 +19,18 @@ func TestASlowTestRunsWhereItWasAskedFor(t *testing.T) {
 		}
 	}
 }
+
+func TestATestBecomesParallelOnce(t *testing.T) {
+	slowtest.Parallel(t)
+	slowtest.Parallel(t) // a second call of T.Parallel would panic
+}
+
+func TestATestStaysSerial(t *testing.T) {
+	slowtest.Serial(t)
+	slowtest.Parallel(t)
+	t.Setenv(slowtest.Variable, "") // it panics in a parallel test
+	t.Run("and its subtest", func(t *testing.T) {
+		slowtest.Parallel(t)
+		t.Setenv(slowtest.Variable, "")
+	})
+}
