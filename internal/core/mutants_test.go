@@ -8,6 +8,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/core"
+	"mailboxd/internal/slowtest"
 	"mailboxd/internal/task"
 )
 
@@ -227,6 +228,7 @@ var mutants = []mutant{
 var mutantSchedules = flag.Int("mutants", 20_000, "how many schedules a planted fault may survive")
 
 func TestEveryPlantedFaultIsFound(t *testing.T) {
+	slowtest.Require(t, "it tries the simulator itself, with thousands of schedules")
 	for _, m := range mutants {
 		t.Run(m.name, func(t *testing.T) {
 			for seed := range *mutantSchedules {

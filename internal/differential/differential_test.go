@@ -11,10 +11,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"mailboxd/internal/slowtest"
 )
 
 // TestBothBuildsDoTheSame runs random scenarios with the base and with the working tree.
 func TestBothBuildsDoTheSame(t *testing.T) {
+	slowtest.Require(t, "it builds another commit, and plays each scenario with both builds")
 	base, current := builds(t)
 	c := comparison{base: base, current: current}
 	c.run(t, *seed, *scenarios)

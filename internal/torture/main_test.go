@@ -29,6 +29,9 @@ func TestMain(m *testing.M) {
 	if *seed == 0 {
 		*seed = rand.Uint64()
 	}
+	if testing.Short() {
+		os.Exit(m.Run()) // what needs the daemon is skipped
+	}
 	os.Exit(withDaemon(m))
 }
 

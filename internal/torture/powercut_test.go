@@ -18,6 +18,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/slowtest"
 	"mailboxd/internal/task"
 )
 
@@ -40,6 +41,7 @@ import (
 // Not played: a disk that lies about syncs or tears a sector, the order of
 // writes inside one checkpoint of SQLite, and the journal of the file system.
 func TestNothingAcknowledgedIsMissingAfterAPowerCut(t *testing.T) {
+	slowtest.SkipShort(t, "it starts two daemons for each sync")
 	points, err := faultPoints()
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"mailboxd/internal/slowtest"
 )
 
 const (
@@ -22,6 +24,7 @@ const (
 // twenty times, every other time without a warning. Each task has its result in
 // the end, and the daemon is no larger for their number.
 func TestEveryTaskOfALongSoakHasItsResult(t *testing.T) {
+	slowtest.Require(t, "it restarts a daemon twenty times under load")
 	s := newSite(t)
 	s.binds = []bind{soaked()}
 	if err := os.WriteFile(s.path("config.yaml"), s.config(), 0o600); err != nil {

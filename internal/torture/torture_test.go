@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"mailboxd/internal/slowtest"
 )
 
 // work are the goroutines that wait for daemons; nothing else is started.
@@ -31,6 +33,7 @@ func TestNothingIsLostHalfOrDoubleUnderTorture(t *testing.T) {
 // The same while ledgers are removed and damaged, and other objects stand where
 // side files belong: nothing is half, nothing runs twice, and every task ends.
 func TestNothingIsHalfOrDoubleWhenStateIsDamaged(t *testing.T) {
+	slowtest.Require(t, "it kills daemons and damages their state for seconds")
 	s := newSite(t)
 	s.damage = &damage{obstructed: map[string]bool{}}
 	torture(t, s)
@@ -39,6 +42,7 @@ func TestNothingIsHalfOrDoubleWhenStateIsDamaged(t *testing.T) {
 
 // torture kills the daemons of a site for a while, and checks what comes of it.
 func torture(t *testing.T, s *site) {
+	slowtest.SkipShort(t, "it kills daemons for seconds")
 	b := newBook()
 	t.Logf("seed %d", *seed)
 	sum := tally{began: time.Now()}
