@@ -113,6 +113,9 @@ var mutants = []mutant{
 			j.Verdict.Hold = slices.DeleteFunc(slices.Clone(j.Verdict.Hold), func(r task.Reason) bool { return r == task.Operator })
 		}
 	}},
+	{name: "an operator's hold ends with a newer line", events: changing(func(_ *world, c *core.Added) {
+		c.Task.Reasons = slices.DeleteFunc(slices.Clone(c.Task.Reasons), func(r task.Reason) bool { return r == task.Operator })
+	})},
 	{name: "a hold has no end", events: changing(func(_ *world, c *core.Moved) {
 		if c.To == task.Held && slices.Contains(c.Reasons, task.Capacity) {
 			c.Until = c.Until.AddDate(1, 0, 0)

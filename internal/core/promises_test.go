@@ -66,8 +66,7 @@ func (w *world) lineOf(t task.Task) line {
 	return line{id: t.ID, agent: t.Agent, routed: isRouted(t), content: int(t.Hash[len(t.Hash)-1] - '0'), parent: t.Parent}
 }
 
-// checkRevision wants revisions in order, and none of the same content as the one
-// before, unless an operator wants that.
+// checkRevision wants revisions in order, and the hold of an operator to outlast them.
 func (w *world) checkRevision(t task.Task) {
 	last := w.state.Latest(t.ID)
 	switch {
@@ -77,7 +76,18 @@ func (w *world) checkRevision(t task.Task) {
 		w.fail("revision %d of %s follows %d", t.Revision, t.ID, last.Revision)
 	case last != nil && last.State == task.Done && !t.Replaces:
 		w.fail("revision %d of %s doesn't say that it replaces a result", t.Revision, t.ID)
+	case last != nil && w.heldByOperator(last) && !slices.Contains(t.Reasons, task.Operator):
+		w.fail("revision %d of %s lacks the hold of the operator, and revision %d has it", t.Revision, t.ID, last.Revision)
 	}
+}
+
+// heldByOperator reports whether an operator holds a revision, and the next one, which is being
+// accepted: one that is refused at once is not held.
+func (w *world) heldByOperator(last *core.Task) bool {
+	accept, ok := w.doing.(*core.Accept)
+	holds := last.State == task.Held || last.State == task.Received
+	refused := ok && !accept.Verdict.Admit && last.State == task.Held
+	return ok && holds && !refused && slices.Contains(last.Reasons, task.Operator)
 }
 
 // checkMove wants legal steps, and one end of each revision.
