@@ -24,6 +24,7 @@ type Agent struct {
 	runArguments func(task.Job) []string // the profile's arguments after the command; nil: none
 	environ      []string                // the part that is the same in every run
 	workers      *worker.Pool            // nil for an agent with a process for each run
+	compared     *gitComparison          // what git obeys where workers in a sandbox write
 	workdirs     []string                // exec.workdirs, each as written and with links resolved
 	takenOver    bool                    // later agents have taken over the workers
 	opts         Options
@@ -54,7 +55,7 @@ func (g *Agent) Run(ctx context.Context, j task.Job, started func(runner.Process
 	case g.binding.Inbox != nil:
 		return g.void(j, "the agent has come to fetch its tasks itself")
 	case g.workers != nil:
-		return g.ask(ctx, j)
+		return g.compare(g.ask(ctx, j))
 	case j.Dir == "":
 		return g.void(j, "the agent had no run directories when the run was meant to begin")
 	case errors.Is(context.Cause(ctx), runner.ErrDetach):

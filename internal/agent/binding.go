@@ -118,7 +118,7 @@ func newAgent(b Binding, opts Options) (*Agent, error) {
 	}
 	g.runArguments = b.terms()
 	if b.Worker != nil {
-		g.workers = g.newPool()
+		g.workers, g.compared = g.newPool(), new(gitComparison)
 	}
 	return g, nil
 }

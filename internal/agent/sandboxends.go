@@ -28,12 +28,20 @@ func noteGit(j task.Job, s gitfiles.Snapshot) error {
 	return create(inDir(j, gitFile), append(text, '\n'))
 }
 
-// reviewGit returns for people what git obeys only since a run.
-func reviewGit(dir string) (reasons []string) {
+// readGit returns what git obeyed before a run; nil without a sandbox that writes.
+func readGit(dir string) *gitfiles.Snapshot {
 	text, err := os.ReadFile(filepath.Join(dir, gitFile))
-	var before gitfiles.Snapshot
-	if err != nil || json.Unmarshal(text, &before) != nil {
-		return nil // no sandbox, or none that writes
+	before := new(gitfiles.Snapshot)
+	if err != nil || json.Unmarshal(text, before) != nil {
+		return nil
+	}
+	return before
+}
+
+// reviewGit returns for people what git obeys and did not before.
+func reviewGit(before *gitfiles.Snapshot) (reasons []string) {
+	if before == nil {
+		return nil
 	}
 	changes, unsearched := before.Changes()
 	for i, c := range changes {
@@ -61,7 +69,7 @@ func (g *Agent) inspect(j task.Job, o task.Outcome) task.Outcome {
 	if !g.binding.Sandbox.Active() || j.Dir == "" || o.Unread != nil || o.Detached || o.Void != nil {
 		return o
 	}
-	for _, reason := range reviewGit(j.Dir) {
+	for _, reason := range reviewGit(readGit(j.Dir)) {
 		o.Result.Review.Ask(short(reason))
 	}
 	o.RefusedHosts = runner.RefusedHosts(j.Dir)

@@ -4,7 +4,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 
+	"mailboxd/internal/gitfiles"
 	"mailboxd/internal/runner"
 	"mailboxd/internal/task"
 	"mailboxd/internal/worker"
@@ -24,6 +26,7 @@ func (g *Agent) encloseWorker(cmd *exec.Cmd, dir string) (worker.Sandbox, error)
 	if err := g.enclose(&s, task.Job{Dir: dir}, bubblewrap); err != nil {
 		return worker.Sandbox{}, err
 	}
+	g.compared.begin(dir)
 	cmd.Args = s.Argv
 	e, err := runner.Enclose(cmd, s)
 	if err != nil {
@@ -33,4 +36,43 @@ func (g *Agent) encloseWorker(cmd *exec.Cmd, dir string) (worker.Sandbox, error)
 		Weaker:  bubblewrap.Path == runner.WeakerProgram,
 		Release: e.Release, Began: e.Began, OutOfMemory: e.OutOfMemory, Close: e.Close,
 	}, nil
+}
+
+// A gitComparison compares what git obeys in the directories of sandboxed workers after each
+// task. What one task left is named in its result, or in that of another task at the same time,
+// and in no later one. The zero value has nothing to compare; it may be used concurrently.
+type gitComparison struct {
+	mu     sync.Mutex
+	before *gitfiles.Snapshot
+}
+
+// begin remembers what git obeys before the first process of the workers starts.
+func (c *gitComparison) begin(dir string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.before == nil {
+		c.before = readGit(dir)
+	}
+}
+
+// end returns for people what git obeys since the last call.
+func (c *gitComparison) end() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	reasons := reviewGit(c.before)
+	if len(reasons) > 0 {
+		c.before.Accept()
+	}
+	return reasons
+}
+
+// compare adds to the outcome of a worker's task what git obeys since the task before.
+func (g *Agent) compare(o task.Outcome) task.Outcome {
+	if o.Exit.PID == 0 {
+		return o
+	}
+	for _, reason := range g.compared.end() {
+		o.Result.Review.Ask(short(reason))
+	}
+	return o
 }

@@ -27,7 +27,7 @@ func (a *Agents) Keep(earlier *Agents) {
 	for id, g := range a.byID {
 		was, ok := earlier.byID[id]
 		if ok && was.workers != nil && sameWorkers(g, was) {
-			g.workers = was.workers
+			g.workers, g.compared = was.workers, was.compared
 			was.takenOver = true
 		}
 	}

@@ -173,6 +173,31 @@ func (s Snapshot) Changes() (changes []Change, unsearched []string) {
 	return changes, s.unsearched(now)
 }
 
+// Accept describes anew what Changes names, so that it is not named again. It asks no git: of a
+// new repository, the usual files count.
+func (s *Snapshot) Accept() {
+	now := search(s.Roots)
+	if s.Files == nil { // stored without any
+		s.Files = map[string]string{}
+	}
+	if s.Repositories == nil {
+		s.Repositories = map[string]string{}
+	}
+	for _, r := range now.repositories {
+		path := escape(r.path)
+		if _, known := s.Repositories[path]; !known {
+			for _, file := range usualFiles(r) {
+				s.describe(file)
+			}
+		}
+		s.Repositories[path] = entryState(r.path)
+	}
+	for path := range s.Files {
+		s.Files[path] = stateOf(unescape(path))
+	}
+	s.Unread, s.Limit, s.Unasked = now.unread, now.limit, nil
+}
+
 // maxChanges limits what Changes returns.
 const maxChanges = 100
 

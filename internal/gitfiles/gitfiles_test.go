@@ -94,6 +94,8 @@ func TestWhatGitObeysIsNamedWhenItChanges(t *testing.T) {
 		"an included file of no use":    {map[string]string{".git/config": "[include]\n\tpath = ../inc\n", "inc": "broken"}, map[string]string{"inc": "[a]\nb=c\n"}, []string{"changed inc"}},
 		"hooks of the project":          {map[string]string{".git/config": "[core]\n\thooksPath = tools/hooks\n"}, map[string]string{"tools/hooks/pre-push": "x"}, []string{"made tools/hooks"}},
 		"attributes of the project":     {map[string]string{".git/config": "[core]\n\tattributesFile = attributes\n"}, map[string]string{"attributes": "x"}, []string{"made attributes"}},
+		"a template of repositories":    {map[string]string{".git/config": "[init]\n\ttemplateDir = template\n"}, map[string]string{"template/hooks/pre-push": "x"}, []string{"made template/hooks"}},
+		"three directories":             {nil, map[string]string{"a/head/x": "x", "a/objects/x": "", "a/refs/x": ""}, nil},
 		"a program of the project":      {map[string]string{".git/config": "[alias]\n\tx = \"!sh ./tools/x 1\"\n", "tools/x": "a"}, map[string]string{"tools/x": "b"}, []string{"changed tools/x"}},
 		"a repository below":            {nil, map[string]string{"a/b/.git/HEAD": "x", "a/b/.git/config": "x"}, []string{"made a/b/.git"}},
 		"a pointer below":               {nil, map[string]string{"a/.git": "gitdir: ../.git"}, []string{"made a/.git"}},
@@ -244,5 +246,25 @@ func TestADirectoryThatCannotBeReadAnyMoreIsNamed(t *testing.T) {
 	}
 	if named, unsearched := changesBy(t, dir, func() {}); named != nil || unsearched != nil {
 		t.Errorf("named %q and %q again; want nothing", named, unsearched)
+	}
+}
+
+func TestWhatIsAcceptedIsNotNamedAgain(t *testing.T) {
+	dir := newProject(t)
+	stored := gitfiles.Snapshot{Roots: []string{filepath.Dir(dir)}}
+	stored.Accept()
+	s := gitfiles.Take([]string{dir})
+	write(t, filepath.Join(dir, ".git", "commondir"), "x")
+	write(t, filepath.Join(dir, "a", ".git", "HEAD"), "x")
+	if changes, _ := s.Changes(); len(changes) != 2 {
+		t.Errorf("changes %v; want 2", changes)
+	}
+	s.Accept()
+	if changes, unsearched := s.Changes(); changes != nil || unsearched != nil {
+		t.Errorf("changes %v, %v after Accept; want none", changes, unsearched)
+	}
+	write(t, filepath.Join(dir, "a", ".git", "config"), "x")
+	if changes, _ := s.Changes(); len(changes) != 1 || changes[0].Path != filepath.Join(dir, "a", ".git", "config") {
+		t.Errorf("changes %v; want the configuration of the new repository", changes)
 	}
 }

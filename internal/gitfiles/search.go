@@ -83,7 +83,7 @@ func (f *finding) ends(ctx context.Context, dir string) bool {
 }
 
 func (f *finding) unreadable(dir string, err error) {
-	if len(f.unread) < maxUnread && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+	if len(f.unread) < maxUnread && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) && !errors.Is(err, syscall.ELOOP) {
 		f.unread = append(f.unread, escape(dir))
 	}
 }
@@ -141,7 +141,7 @@ func (e entries) isRepository() bool { return e.head && (e.objects && e.refs || 
 
 // read reads a directory in parts: it may be large.
 func read(dir string) (e entries, err error) {
-	file, err := os.Open(dir)
+	file, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
 	if err != nil {
 		return e, err
 	}
@@ -167,7 +167,7 @@ func (e *entries) add(entry fs.DirEntry) {
 		e.git = append(e.git, name)
 		return
 	case "head":
-		e.head = true
+		e.head = e.head || !entry.IsDir()
 	case "objects":
 		e.objects = true
 	case "refs":

@@ -83,6 +83,8 @@ func namedFiles(values []value, tree string) (files []string) {
 			files = append(files, v.included())
 		case v.key == "core.hookspath" || v.key == "core.attributesfile":
 			files = append(files, expand(v.value, tree))
+		case v.key == "init.templatedir": // its files become those of each new repository
+			files = append(files, filepath.Join(expand(v.value, tree), "hooks"), filepath.Join(expand(v.value, tree), "config"))
 		default:
 			files = append(files, programs(v.value, tree)...)
 		}

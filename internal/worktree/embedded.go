@@ -62,7 +62,8 @@ func (c *changes) bareAbove(root *os.Root, path string) string {
 	return ""
 }
 
-// lowerNames returns the names in a directory in lower case, as some file systems compare them.
+// lowerNames returns the names in a directory in lower case, as some file systems compare them,
+// except for a directory HEAD, which git takes for none.
 func lowerNames(root *os.Root, dir string) map[string]bool {
 	names := map[string]bool{}
 	file, err := root.Open(dir)
@@ -70,9 +71,11 @@ func lowerNames(root *os.Root, dir string) map[string]bool {
 		return names
 	}
 	defer file.Close()
-	all, _ := file.Readdirnames(-1) // what can't be read is not taken either
-	for _, name := range all {
-		names[strings.ToLower(name)] = true
+	all, _ := file.ReadDir(-1) // what can't be read is not taken either
+	for _, entry := range all {
+		if name := strings.ToLower(entry.Name()); name != "head" || !entry.IsDir() {
+			names[name] = true
+		}
 	}
 	return names
 }
@@ -142,12 +145,16 @@ func (p *patched) repositories(root *os.Root) (wrong []string) {
 	return wrong
 }
 
-// namesIn returns paths in lower case, with all directories above them.
+// namesIn returns paths in lower case, with all directories above them except for a directory
+// HEAD.
 func namesIn(paths []string) map[string]bool {
-	names := map[string]bool{}
+	names, seen := map[string]bool{}, map[string]bool{}
 	for _, path := range paths {
-		for path = strings.ToLower(path); path != "." && !names[path]; path = filepath.Dir(path) {
-			names[path] = true
+		path = strings.ToLower(path)
+		names[path] = true
+		for dir := filepath.Dir(path); dir != "." && !seen[dir]; dir = filepath.Dir(dir) {
+			seen[dir] = true
+			names[dir] = names[dir] || filepath.Base(dir) != "head"
 		}
 	}
 	return names

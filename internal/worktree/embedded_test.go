@@ -72,12 +72,15 @@ func TestRepositoriesAmongTheFilesAreLeftOutAndNamed(t *testing.T) {
 	write(t, filepath.Join(c.Dir, "pointer/commondir"), "../new\n")
 	write(t, filepath.Join(c.Dir, "empty/file"), "x\n")
 	gitIn(t, filepath.Join(c.Dir, "empty"), "init", "-q")
-	write(t, filepath.Join(c.Dir, "good/HEAD"), "x\n")
+	for _, name := range []string{"good/HEAD", "good/refs/x", "parts/head/x", "parts/objects/x", "parts/refs/x"} {
+		write(t, filepath.Join(c.Dir, name), "x\n")
+	}
 	d := p.diff(c)
 	slices.Sort(d.Summary.Skipped)
-	if want := []string{"data", "empty", "fixture", "new", "pointer"}; !slices.Equal(d.Summary.Skipped, want) || !slices.Equal(paths(d.Summary), []string{"good/HEAD"}) {
-		t.Errorf("skipped %q, patch of %q; want %q and good/HEAD", d.Summary.Skipped, paths(d.Summary), want)
+	if want := []string{"data", "empty", "fixture", "new", "pointer"}; !slices.Equal(d.Summary.Skipped, want) || len(d.Summary.Files) != 5 {
+		t.Errorf("skipped %q, patch of %q; want %q, and good and parts", d.Summary.Skipped, paths(d.Summary), want)
 	}
+	p.apply(d)
 }
 
 // newFile is the part of a patch that makes a file.
