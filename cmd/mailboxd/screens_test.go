@@ -176,6 +176,7 @@ func anyTime(text, home string) string {
 		{`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`, "01a1fdb5-ac39-7484-993f-283a3072cf56"},
 		{`mailbox-[0-9a-f]{8}`, "mailbox-00000000"},
 		{`process \d+`, "process 42"},
+		{`digest   [0-9a-f]{16}\b`, "digest   0123456789abcdef"},
 		{`\x1b`, "ESC"},
 	} {
 		text = regexp.MustCompile(v.pattern).ReplaceAllString(text, v.instead)

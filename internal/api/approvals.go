@@ -32,6 +32,11 @@ func (b *Records) asked(ctx context.Context, revisions []task.Task) (list []clie
 		if a.Proof, err = b.proofOf(row, c); err != nil {
 			return nil, nil, err
 		}
+		if row.Seq != revisions[len(revisions)-1].Seq {
+			if a.Request, err = b.requestText(ctx, row.Seq); err != nil {
+				return nil, nil, err
+			}
+		}
 		list = append(list, a)
 	}
 	read := b.Ledger.Withheld

@@ -142,7 +142,7 @@ var verbs = map[string]func(*client.Client, context.Context) error{
 	"pause":  func(c *client.Client, ctx context.Context) error { return second(c.Pause(ctx, client.AgentOptions{})) },
 	"resume": func(c *client.Client, ctx context.Context) error { return second(c.Resume(ctx, client.AgentOptions{})) },
 	"approve": func(c *client.Client, ctx context.Context) error {
-		return second(c.Approve(ctx, "t1", client.Decision{}))
+		return second(c.Approve(ctx, "t1", client.Decision{Unseen: true}))
 	},
 	"deny": func(c *client.Client, ctx context.Context) error {
 		return second(c.Deny(ctx, "t1", client.Decision{Note: "no"}))

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 
@@ -38,17 +39,36 @@ func (d *Server) decide(verb string, do func(context.Context, envelope.ID, core.
 		if err != nil {
 			return nil, err
 		}
-		if verb == "deny" && word.Note == "" {
-			return nil, bad("a denial needs a reason: add --reason WHY")
+		if err := checkDecision(verb, word); err != nil {
+			return nil, err
 		}
 		if who, err = d.proven(r.Context(), who, verb, id, word); err != nil {
 			return nil, err
 		}
-		if err := do(r.Context(), id, who, word.Note); err != nil {
+		err = do(r.Context(), id, who, word.Note)
+		if errors.Is(err, core.ErrChanged) && who.Digest != "" {
+			err = d.changed(r.Context(), verb, id, who.Digest)
+		}
+		if err != nil {
 			return nil, err
 		}
 		return d.records.Latest(r.Context(), id)
 	}
+}
+
+// checkDecision refuses a denial without a reason, and an approval that isn't bound to content:
+// by the digest of what the person saw, by a signature, or because the daemon shows it at the
+// person's terminal. A person may say that whatever is asked now is meant.
+func checkDecision(verb string, word client.Decision) error {
+	switch {
+	case verb == "deny" && word.Note == "":
+		return bad("a denial needs a reason: add --reason WHY")
+	case word.Unseen && word.Digest != "":
+		return bad("unseen: not together with digest")
+	case verb == "approve" && word.Digest == "" && !word.Unseen && !word.Terminal && word.Proof == nil:
+		return bad("digest: name the digest of what was shown, or set unseen to approve whatever is asked now")
+	}
+	return nil
 }
 
 // approver is the peer as an approver, or as none.

@@ -59,6 +59,13 @@ func (d *Server) statement(r *http.Request) (any, error) {
 // counts once the number was typed.
 func (d *Server) proven(ctx context.Context, who core.Person, verb string, id envelope.ID, word client.Decision) (core.Person, error) {
 	who.Digest = word.Digest
+	if word.Digest != "" {
+		if _, asked, _, err := d.engine.Question(ctx, verb, id); err != nil {
+			return who, err
+		} else if asked.Digest != word.Digest {
+			return who, d.changed(ctx, verb, id, word.Digest)
+		}
+	}
 	if word.Terminal {
 		var err error
 		if who, err = d.confirmed(ctx, who, verb, id, word); err != nil {
@@ -83,12 +90,22 @@ func (d *Server) confirmed(ctx context.Context, who core.Person, verb string, id
 		return who, err
 	}
 	if who.Digest != "" && who.Digest != asked.Digest {
-		return who, &client.Error{Kind: client.Conflict, Message: fmt.Sprintf("what is asked about %s has changed; look at it again", id)}
+		return who, d.changed(ctx, verb, id, who.Digest)
 	}
 	who.Digest = asked.Digest
 	p, question := peerIn(ctx), fmt.Sprintf("mailboxd: %s asks to %s the task %s.", who, verb, id)
 	if word.Number != "" {
 		question += "\n" + view.Question(approvalOf(row.Revision, asked))
+	} else if !word.Unseen {
+		details, err := d.records.Details(ctx, id)
+		if err != nil {
+			return who, err
+		}
+		text, shown := (&view.Details{TaskDetails: details}).AskedContent()
+		if shown.Digest != asked.Digest {
+			return who, d.changed(ctx, verb, id, asked.Digest)
+		}
+		question += "\n" + text
 	}
 	terminal, err := confirmAtTerminal(ctx, p, question, word.Number)
 	if err == nil {

@@ -25,6 +25,8 @@ type Approval struct {
 	Note     string            `json:"note,omitempty"`
 	Proof    *Proof            `json:"proof,omitempty"` // of the decision; absent: none
 	Own      string            `json:"own,omitempty"`   // approval.self, if the caller requested the task: refuse, confirm or allow
+
+	Request jsontext.Value `json:"request,omitempty"` // as it came; absent if it is that of the latest revision, or isn't kept
 }
 
 // A Proof is the evidence for a decision.

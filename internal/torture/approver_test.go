@@ -154,7 +154,7 @@ func (a *approver) decide(ctx context.Context, daemon *client.Client, task clien
 	}
 	a.book.decide(task.ID, stage, word)
 	sign(a.site.path("diary"), word+"-"+string(stage), heardOf(task.ID))
-	_, _ = say(ctx, task.ID, client.Decision{Note: "as the dice fell"}) // said or not: the next round sees
+	_, _ = say(ctx, task.ID, client.Decision{Note: "as the dice fell", Unseen: word == "agreed"}) // said or not: the next round sees
 }
 
 // heardOf is a task of which there is one version only.

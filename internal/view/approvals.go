@@ -19,6 +19,12 @@ func printApproval(w io.Writer, asked []client.Approval) {
 		return
 	}
 	a := asked[len(asked)-1]
+	printPlan(w, a)
+	fmt.Fprintf(w, "    digest   %s\n", escaped(shortDigest(a.Digest)))
+}
+
+// printPlan prints an approval and its plan.
+func printPlan(w io.Writer, a client.Approval) {
 	fmt.Fprintf(w, "  approval   %s\n", escaped(describeApproval(a)))
 	if a.Plan == nil {
 		return
@@ -51,7 +57,7 @@ func escaped(text string) string {
 // Question returns what a person is asked to agree to, in lines.
 func Question(a client.Approval) string {
 	var text strings.Builder
-	printApproval(&text, []client.Approval{a})
+	printPlan(&text, a)
 	fmt.Fprintf(&text, "    digest   %s", escaped(a.Digest))
 	return text.String()
 }

@@ -1,0 +1,77 @@
+package view
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"strings"
+
+	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
+	"mailboxd/internal/client"
+	"mailboxd/internal/task"
+	"mailboxd/internal/term"
+)
+
+// AskedContent returns, in lines, all that a person is asked to agree to: the request, the plan of
+// the run and its digest, and for an answer that waits the answer. With it comes the question; its
+// Asked is zero if nothing is asked. Nothing is cut but a very long input.
+func (f *Details) AskedContent() (string, client.Approval) {
+	asked := f.PendingApproval()
+	var text strings.Builder
+	fmt.Fprintf(&text, "  task     %s, revision %d, of %s\n", escaped(string(f.Task.ID)), asked.Revision, escaped(cmp.Or(f.Task.Requester, "nobody")))
+	f.writeRequest(&text, asked)
+	text.WriteString(Question(asked))
+	if asked.Stage == envelope.ApprovalPost && f.Unshown != nil {
+		var answer bytes.Buffer
+		if err := PrintResult(&answer, f.Unshown, false); err != nil {
+			answer.Write(f.Unshown)
+		}
+		fmt.Fprintf(&text, "\n  the answer is\n%s", term.Indent(strings.TrimRight(term.Escape(answer.String()), "\n")))
+	}
+	return text.String(), asked
+}
+
+// maxInput is how many bytes of an input are shown before a decision.
+const maxInput = 8 << 10
+
+// writeRequest writes the request of a question.
+func (f *Details) writeRequest(text *strings.Builder, asked client.Approval) {
+	raw := f.Request
+	if asked.Request != nil {
+		raw = asked.Request
+	}
+	if raw == nil {
+		fmt.Fprintf(text, "  agent    %s\n  asks     (the request isn't kept any more)\n", escaped(f.Task.Agent))
+		return
+	}
+	t, findings := dialect.DecodeTask(envelope.Dialect(f.Task.Dialect), raw, envelope.Legacy)
+	if findings.Refused() {
+		fmt.Fprintf(text, "  agent    %s\n  asks     %s\n", escaped(f.Task.Agent), inputOf(raw))
+		return
+	}
+	agent := t.Agent
+	if t.Routed {
+		agent = f.Task.Agent
+	}
+	fmt.Fprintf(text, "  agent    %s\n", escaped(agent))
+	fmt.Fprintf(text, "  type     %s\n", escaped(t.Type))
+	if t.Description != "" {
+		fmt.Fprintf(text, "  asks     %s\n", escaped(t.Description))
+	}
+	if t.Input != nil {
+		fmt.Fprintf(text, "  input    %s\n", inputOf(t.Input))
+	}
+}
+
+// inputOf returns an input on one line.
+func inputOf(raw []byte) string {
+	line := escaped(string(raw))
+	if len(line) > maxInput {
+		return fmt.Sprintf("%s... (%d more bytes: see mailboxd show --json)", strings.ToValidUTF8(line[:maxInput], ""), len(line)-maxInput)
+	}
+	return line
+}
+
+// shortDigest returns the digits of a digest that name it.
+func shortDigest(digest string) string { return digest[:min(len(digest), task.ShortDigest)] }
