@@ -145,7 +145,10 @@ func (g *Agent) enclose(s *runner.Spec, j task.Job, b host.Bubblewrap) error {
 		return &noSandboxError{err}
 	}
 	r.Read = append(r.Read, read...)
-	r.Read = append(r.Read, g.refs(j)...)
+	refs := g.refs(j)
+	if len(refs) <= mostRefs {
+		r.Read = append(r.Read, refs...)
+	}
 	r.Read = append(r.Read, programPaths(program, r)...)
 	if err := protectGit(j, &r, settings.Profile, b.Path == runner.WeakerProgram); err != nil {
 		return err
@@ -161,6 +164,11 @@ func (g *Agent) enclose(s *runner.Spec, j task.Job, b host.Bubblewrap) error {
 	options := settings.Options
 	if b.Path == runner.WeakerProgram {
 		options = settings.WeakerOptions
+	}
+	if len(refs) > mostRefs {
+		if err := addManyRefs(j, &r, refs, b.Path == runner.WeakerProgram); err != nil {
+			return &noSandboxError{err}
+		}
 	}
 	s.Sandbox = runner.Sandbox{Program: b.Path, Options: options(r), ByName: b.ByName, Network: settings.Network, Limits: cgroup.Limits{Memory: settings.Memory, Processes: settings.Processes}}
 	return nil

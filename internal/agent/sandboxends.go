@@ -72,6 +72,7 @@ func (g *Agent) inspect(j task.Job, o task.Outcome) task.Outcome {
 	for _, reason := range reviewGit(readGit(j.Dir)) {
 		o.Result.Review.Ask(short(reason))
 	}
+	_ = os.RemoveAll(inDir(j, refsName)) // otherwise gc removes it with the run
 	o.RefusedHosts = runner.RefusedHosts(j.Dir)
 	return o
 }

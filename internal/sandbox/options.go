@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -14,6 +15,7 @@ type Run struct {
 	Home  string // becomes an empty directory; "": none
 	Read  []Path // refs, programs and configured paths
 	Write []Path
+	Refs  []Path // directories with links to many files of the task, which appear under Name
 
 	Logins []string // paths of Write that are writable in ReadOnly too
 
@@ -110,6 +112,28 @@ func (r Run) proc() (args []string) {
 	return append(args, "--tmpfs", "/proc/1", "--remount-ro", "/proc/1")
 }
 
+// Paths returns the paths of a run that are mounted where they are, without its task file.
+func (r Run) Paths() []Path {
+	paths := []Path{{Name: r.Dir, Real: r.Dir}, {Name: r.Work, Real: r.Work}}
+	if r.Cwd.Real != "" {
+		paths = append(paths, r.Cwd)
+	}
+	return slices.Concat(paths, r.Read, r.Write)
+}
+
+// Empty returns the directories that are made for a run, and those of the system. Nothing else may
+// be mounted on them, or above.
+func (r Run) Empty() []string {
+	dirs := []string{"/proc", "/dev", "/tmp", "/run", "/var/tmp"}
+	if r.Home != "" {
+		dirs = append(dirs, r.Home)
+	}
+	for _, p := range r.System {
+		dirs = append(dirs, p.Name)
+	}
+	return dirs
+}
+
 // mounts returns the options for the paths of a run, and for links to them.
 func (s Settings) mounts(r Run) []string {
 	args, paths := s.binds(r)
@@ -136,6 +160,10 @@ func (s Settings) binds(r Run) (args, paths []string) {
 	for _, path := range r.Fixed {
 		writable[path] = false
 	}
+	source := map[string]string{}
+	for _, p := range r.Refs {
+		writable[p.Name], source[p.Name] = false, p.Real
+	}
 	for path := range writable {
 		paths = append(paths, path)
 	}
@@ -145,7 +173,7 @@ func (s Settings) binds(r Run) (args, paths []string) {
 		if writable[path] {
 			option = bindWritable
 		}
-		args = append(args, option, path, path)
+		args = append(args, option, cmp.Or(source[path], path), path)
 	}
 	return args, paths
 }
