@@ -28,6 +28,7 @@ func (g *Agent) complete(j task.Job, exit task.Exit, reply answer) envelope.Resu
 	g.checkBudget(j, &r)
 	g.checkMode(&r)
 	setError(&r)
+	r.Error.Message = g.withoutSecrets(r.Error.Message)
 	if r.Output.Summary == "" && (g.binding.Output != Text || r.Status != envelope.OK) {
 		r.Output.Summary = summary(r)
 	}

@@ -3,6 +3,8 @@ package agent
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"unicode/utf8"
 
@@ -58,4 +60,25 @@ func quote(text []byte, cut bool) string {
 		return ""
 	}
 	return fmt.Sprintf("; its last words: %q", words)
+}
+
+// shortestSecret is the length from which the value of a variable is taken for a secret, in bytes.
+const shortestSecret = 8
+
+// withoutSecrets returns a text without the values of the variables that exec.env names: an agent
+// may print its environment before it ends.
+func (g *Agent) withoutSecrets(text string) string {
+	for _, entry := range g.binding.Env {
+		name, _, _ := strings.Cut(entry, "=")
+		for _, set := range g.environ {
+			value, ok := strings.CutPrefix(set, name+"=")
+			if !ok || len(value) < shortestSecret || !strings.Contains(text, value) {
+				continue
+			}
+			if _, err := os.Lstat(value); err != nil || !filepath.IsAbs(value) { // the path of a file is no secret
+				text = strings.ReplaceAll(text, value, "("+name+")")
+			}
+		}
+	}
+	return text
 }

@@ -4,12 +4,22 @@ import (
 	"context"
 	"net/http"
 	"os"
+	"regexp"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"mailboxd/internal/client"
 )
+
+// maxRequest limits what is recorded of a request, in bytes.
+const maxRequest = 200
+
+// secret is how links, cookies and forms of the page spell 256 random bits.
+var secret = regexp.MustCompile(`[A-Za-z0-9_-]{43,}`)
+
+// redacted returns a text without what may be a secret of the page.
+func redacted(text string) string { return secret.ReplaceAllString(text, "(redacted)") }
 
 // judgePage judges a request to the page of mailboxd web. A process of a run may not use the
 // page, whatever cookie it has. A refusal is an event, unless the page
@@ -24,6 +34,9 @@ func (d *Server) judgePage(r *http.Request) (any, error) {
 	}
 	if why := d.partOfRun(peerIn(r.Context())); why != "" {
 		return nil, forbidden("%s may not serve the page: %s", peerIn(r.Context()), why)
+	}
+	if asked.Protocol < client.PageProtocol {
+		return client.PageVerdict{Refused: "this page was begun by an older mailboxd, whose sessions have ended; start mailboxd web again"}, nil
 	}
 	caller, why := peer{pid: asked.PID}, asked.Refused
 	if caller.pid > 0 {
@@ -42,8 +55,9 @@ func (d *Server) judgePage(r *http.Request) (any, error) {
 	if caller.pid > 0 {
 		by = caller.String()
 	}
-	words := strings.ToValidUTF8(asked.Request[:min(len(asked.Request), maxCommand)], "?")
-	d.opts.Log.Warn().Str("request", words).Str("by", by).Str("reason", why).Msg("request to the page refused")
-	err := d.engine.RefuseControl(context.WithoutCancel(r.Context()), "page", "", by, words+": "+why)
+	words, reason := redacted(asked.Request), redacted(why)
+	words = strings.ToValidUTF8(words[:min(len(words), maxRequest)], "?")
+	d.opts.Log.Warn().Str("request", words).Str("by", by).Str("reason", reason).Msg("request to the page refused")
+	err := d.engine.RefuseControl(context.WithoutCancel(r.Context()), "page", "", by, words+": "+reason)
 	return client.PageVerdict{Refused: why}, err
 }

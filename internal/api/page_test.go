@@ -2,7 +2,11 @@ package api_test
 
 import (
 	"errors"
+	"fmt"
+	"io"
+	"net/http"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -53,6 +57,60 @@ func TestTheDaemonJudgesWhoAsksThePage(t *testing.T) {
 	}
 	if strings.Contains(all, `"GET /:`) || strings.Contains(all, "GET /again") {
 		t.Errorf("the person, or a request that is not to be recorded, is in %s", all)
+	}
+}
+
+// The daemon knows neither the cookies nor the links of the page, so it records nothing that looks
+// like one, and no argument of a command.
+func TestNoSecretOfARefusedCallerIsRecorded(t *testing.T) {
+	const cookie = "CANARYcookieCANARYcookieCANARYcookie-_12345"
+	thief := exec.Command("sh", "-c", "sleep 60; :", "-b", "mbx-40213="+cookie)
+	thief.Stdin = strings.NewReader(cookie)
+	if err := thief.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = thief.Process.Kill(), thief.Wait() }()
+	h := open(t, func(pid int) (string, error) {
+		if pid == thief.Process.Pid {
+			return "it is a process of the run of t1", nil
+		}
+		return "", nil
+	})
+	for _, r := range []client.PageRequest{
+		{PID: thief.Process.Pid, Request: "GET /events"},
+		{PID: thief.Process.Pid, Request: "GET /" + cookie},
+		{PID: os.Getpid(), Request: "POST /session", Refused: "its host is \"" + cookie + ".localhost\""},
+	} {
+		if v, err := h.JudgePage(t.Context(), r); err != nil || v.Refused == "" {
+			t.Errorf("JudgePage(%+v) = %+v, %v; want it refused", r, v, err)
+		}
+	}
+	events, err := h.Events(t.Context(), "", 0, 100)
+	all := ""
+	for _, e := range events {
+		all += string(e.Data) + "\n"
+	}
+	if err != nil || !strings.Contains(all, fmt.Sprintf("process %d (sh)", thief.Process.Pid)) || !strings.Contains(all, "GET /(redacted)") {
+		t.Errorf("events %s, %v; want the program and the requests without secrets", all, err)
+	}
+	if strings.Contains(all, "CANARY") {
+		t.Errorf("an event has a secret: %s", all)
+	}
+}
+
+// The sessions of an older build end: their cookies could have been recorded.
+func TestThePageOfAnOlderBuildIsRefused(t *testing.T) {
+	h := open(t, stranger)
+	raw := h.raw()
+	defer raw.CloseIdleConnections()
+	response, err := raw.Post("http://mailboxd"+client.Base+"/page", "application/json", strings.NewReader(fmt.Sprintf(`{"pid":%d,"request":"GET /"}`, os.Getpid())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK || !strings.Contains(string(text), "start mailboxd web again") {
+		t.Errorf("POST /v1/page without a protocol = %d %s, %v; want it refused with what to do", response.StatusCode, text, err)
 	}
 }
 

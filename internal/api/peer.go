@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/user"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -83,17 +84,33 @@ func (p peer) name() string {
 	return fmt.Sprintf("user %d", p.uid)
 }
 
-// maxCommand bounds what is remembered of a command line.
-const maxCommand = 200
+// verb is the first argument of a mailboxd that is recorded.
+var verb = regexp.MustCompile(`^[a-z]{2,12}$`)
 
-// String names the process with its command line, which may say anything.
+// String names the process and its program; of a mailboxd, also the command. No other argument is
+// recorded: any may be a secret, such as the cookie of the page.
 func (p peer) String() string {
-	line, _ := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/cmdline") // gone: then nothing is known of it
-	words := strings.ToValidUTF8(string(bytes.ReplaceAll(bytes.TrimRight(line, "\x00"), []byte{0}, []byte{' '})), "?")
-	if len(words) > maxCommand {
-		words = strings.ToValidUTF8(words[:maxCommand], "") + "..."
+	dir := "/proc/" + strconv.Itoa(p.pid)
+	name, _ := os.ReadFile(dir + "/comm") // gone: then nothing is known of it
+	program := strings.ToValidUTF8(string(bytes.TrimSuffix(name, []byte("\n"))), "?")
+	if isMailboxd(dir) {
+		line, _ := os.ReadFile(dir + "/cmdline")
+		program = "mailboxd"
+		if words := bytes.SplitN(line, []byte{0}, 3); len(words) > 1 && verb.Match(words[1]) {
+			program += " " + string(words[1])
+		}
 	}
-	return fmt.Sprintf("process %d (%s)", p.pid, words)
+	return fmt.Sprintf("process %d (%s)", p.pid, program)
+}
+
+// isMailboxd reports whether a process runs the file of this program.
+func isMailboxd(dir string) bool {
+	theirs, err := os.Stat(dir + "/exe")
+	if err != nil {
+		return false
+	}
+	ours, err := os.Stat("/proc/self/exe")
+	return err == nil && os.SameFile(theirs, ours)
 }
 
 type peerKey struct{}

@@ -5,5 +5,6 @@ import "context"
 // JudgePage reports a request to the page of mailboxd web. The daemon judges its process, and
 // records a refusal.
 func (c *Client) JudgePage(ctx context.Context, r PageRequest) (v PageVerdict, err error) {
+	r.Protocol = PageProtocol
 	return v, c.post(ctx, Base+"/page", r, &v)
 }

@@ -194,12 +194,18 @@ type Decision struct {
 	Unseen   bool       `json:"unseen,omitempty"`   // approves whatever is asked now; without it an approval needs a digest, a proof or terminal
 }
 
+// PageProtocol is the Protocol of a PageRequest. The daemon refuses the pages of earlier ones, and
+// so their sessions: events of their time could have their cookies.
+const PageProtocol = 1
+
 // A PageRequest is the body of a report about a request to the page of mailboxd web.
 type PageRequest struct {
 	PID     int    `json:"pid,omitzero"`      // the process that owns the connection; absent: none was found
 	Request string `json:"request"`           // as GET /tasks
 	Refused string `json:"refused,omitempty"` // why the page refuses it; absent: the daemon judges the process
 	Quiet   bool   `json:"quiet,omitempty"`   // a refusal is not recorded: there were many in this minute
+
+	Protocol int `json:"protocol"` // 1
 }
 
 // A PageVerdict is the judgement of a request to the page.

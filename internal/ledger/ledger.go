@@ -123,8 +123,15 @@ func connect(path string) (*Ledger, error) {
 		live: newLayer(), still: readCache{tasks: map[int64]*Request{}},
 	}
 	l.tables = newTables(l.conn)
-	if err = migrate(ctx, conn, migrations); err == nil {
+	before, err := schemaVersion(ctx, conn)
+	if err == nil {
+		err = migrate(ctx, conn, migrations)
+	}
+	if err == nil {
 		err = l.recoverRedo()
+	}
+	if err == nil && before < 13 { // for the events of the redo log
+		_, err = conn.ExecContext(ctx, schema13)
 	}
 	if err == nil {
 		l.idleReader, err = newReader(path)

@@ -55,9 +55,12 @@ var schema11 string
 //go:embed schema/12.sql
 var schema12 string
 
+//go:embed schema/13.sql
+var schema13 string
+
 // migrations bring a ledger forward, one version each: the first makes
 // version 1 of nothing. One that was released is never changed.
-var migrations = []string{schema1, schema2, schema3, schema4, schema5, schema6, schema7, schema8, schema9, schema10, schema11, schema12}
+var migrations = []string{schema1, schema2, schema3, schema4, schema5, schema6, schema7, schema8, schema9, schema10, schema11, schema12, schema13}
 
 // migrate runs the steps the file has not seen, all of them or none.
 func migrate(ctx context.Context, conn *sql.Conn, steps []string) error {
