@@ -1,9 +1,12 @@
 package mcpserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
+	"regexp"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,7 +21,7 @@ const answerAfterEnd = maxWait + 10*time.Second
 // A lineConn reports the end of the input only when each request before it has its answer,
 // because the SDK drops every answer after that report. It gives a code to each error that
 // has none: what handlers return has one (see coded), and the SDK itself returns only errors
-// about parameters.
+// about parameters, which are said in plain words.
 type lineConn struct {
 	mcp.Connection
 	open   openRequests
@@ -57,9 +60,25 @@ func (c *lineConn) Write(ctx context.Context, m jsonrpc.Message) error {
 	}
 	defer c.open.remove(r.ID)
 	if r.Error != nil {
-		m = &jsonrpc.Response{ID: r.ID, Error: coded(r.Error, jsonrpc.CodeInvalidParams)}
+		m = &jsonrpc.Response{ID: r.ID, Error: coded(plain(r.Error), jsonrpc.CodeInvalidParams)}
 	}
 	return c.Connection.Write(ctx, m)
+}
+
+// goField is how the SDK says which parameter has a wrong type.
+var goField = regexp.MustCompile(`Go struct field \w+\.\w+\.([\w.]+) of type (\w+)`)
+
+// plain returns an error of the SDK about the types of parameters in words that need no Go.
+func plain(err error) error {
+	if !strings.Contains(err.Error(), "cannot unmarshal") {
+		return err
+	}
+	words := "params: can't be read; they must be an object"
+	if field := goField.FindStringSubmatch(err.Error()); field != nil {
+		kind := map[string]string{"string": "text", "bool": "true or false", "int": "a whole number", "map": "an object"}[field[2]]
+		words = "params." + field[1] + ": must be " + cmp.Or(kind, "of another type")
+	}
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: words}
 }
 
 // Close closes the connection, and ends a Read that waits for answers.

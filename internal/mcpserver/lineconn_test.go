@@ -61,6 +61,22 @@ func TestInputThatEndsStillGetsItsAnswers(t *testing.T) {
 	})
 }
 
+func TestAWrongParameterIsNamedInPlainWords(t *testing.T) {
+	for request, want := range map[string]string{
+		`"method":"tools/call","params":{"name":7}`:                                  "params.name: must be text",
+		`"method":"resources/read","params":{"uri":7}`:                               "params.uri: must be text",
+		`"method":"tools/call","params":5`:                                           "params: can't be read; they must be an object",
+		`"method":"tools/call","params":{"name":"no_such"}`:                          `unknown tool \"no_such\"`,
+		`"method":"tools/call","params":{"name":"read_result","arguments":5}`:        "arguments: must be an object",
+		`"method":"tools/call","params":{"name":"read_result","arguments":{"id":1}}`: "id: no such argument; there are task_id",
+	} {
+		got := serveText(t, empty(t), handshake+`{"jsonrpc":"2.0","id":1,`+request+`}`)
+		if !strings.Contains(got, want) || strings.Contains(got, "Go ") || strings.Contains(got, "unmarshal") {
+			t.Errorf("%s is answered by %s; want %s", request, got, want)
+		}
+	}
+}
+
 func TestARequestWithoutAnAnswerEndsSoonAfterTheInput(t *testing.T) {
 	box := empty(t)
 	synctest.Test(t, func(t *testing.T) {
