@@ -117,7 +117,7 @@ var pure = []string{"internal/transcript", "internal/task", "internal/conversati
 // fixed are the functions of envelope/dialect that a pure package may call: each depends
 // on its arguments alone. The rest may not be called, since Encode and Hear take a time
 // from the clock for a message without one, and NewID draws lots.
-var fixed = []string{"TaskID", "FailureOf", "Beside", "ClutchCode", "CommandHash"}
+var fixed = []string{"TaskID", "FailureOf", "Beside", "ClutchCode", "ClutchCodeOf", "CommandHash"}
 
 // impure are the packages that a pure one does not import, with all below them, and
 // clocks are the functions of time that it does not call.

@@ -58,8 +58,34 @@ func (r Recipient) String() string {
 // A Trace names a step of a trace that spans several programs. Empty names were not given.
 type Trace struct{ TraceID, SpanID string }
 
-// A Signature is what a message says about its signature. Nothing verifies it yet.
+// A Signature is what a message says about its signature. Nothing verifies it: see MarkSignature.
 type Signature struct{ Scheme, KeyID, Value string }
+
+// What the result of a signed request says of the signature (CLUTCH-63).
+const (
+	SignatureKey = "mbx.signature" // a member of the result
+	Unverified   = "unverified"    // mailboxd verifies no signature
+)
+
+// IsSigned reports whether the message has a signature.
+func (c *ClutchPart) IsSigned() bool { return c != nil && c.Auth != Signature{} }
+
+// MarkSignature sets in a result that the signature of its request is not verified. It removes what
+// the agent says of it.
+func MarkSignature(r *Result, request Task) {
+	members := map[string]jsontext.Value{}
+	if r.Extra != nil && json.Unmarshal(r.Extra, &members) != nil {
+		return // it is no object, and is not written
+	}
+	if _, said := members[SignatureKey]; !said && !request.Clutch.IsSigned() {
+		return
+	}
+	delete(members, SignatureKey)
+	if request.Clutch.IsSigned() {
+		members[SignatureKey] = jsontext.Value(`"` + Unverified + `"`)
+	}
+	r.Extra, _ = json.Marshal(members, json.Deterministic(true), jsontext.AllowInvalidUTF8(true)) // members that were decoded can be encoded
+}
 
 // A SecurityPolicy is what a message allows the agent. The zero value asks for nothing.
 type SecurityPolicy struct {

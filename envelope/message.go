@@ -111,6 +111,7 @@ type Message struct {
 	Extra jsontext.Value // top-level members that the dialect does not know, an object; nil for none
 
 	Clutch *ClutchPart // what only Clutch says; nil for a message of another dialect
+	Asked  *ClutchPart // of the request that the message is about, which echoes its trace and domain; nil: none
 }
 
 // A Context is material that many messages share by reference (CLOWL-13).

@@ -63,7 +63,7 @@ var unstable = []struct {
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d`), "DAY"},
 	{regexp.MustCompile(`"run_id":"[^"]+"`), `"run_id":"ID"`},
 	{regexp.MustCompile(`"(took|wall)_ms":\d+`), `"${1}_ms":0`},
-	{regexp.MustCompile(`"msg_[0-9a-f]{8}-[0-9a-f-]+"`), `"msg_ID"`},
+	{regexp.MustCompile(`"msg_([0-9a-f]{8}-[0-9a-f-]+|[0-9a-f]{24})"`), `"msg_ID"`},
 	{regexp.MustCompile(`state/mailboxd/[^/"]+/`), `state/mailboxd/BOX/`},
 	{regexp.MustCompile(`"uid":\d+`), `"uid":0`},
 	{regexp.MustCompile(`process \d+`), "process 0"},

@@ -170,7 +170,7 @@ func (cp *Completer) Apply(tx *store.Transaction, t *completion) error {
 	if t.Row.State != task.Held {
 		run := t.outcome.Run(t.Row)
 		if (t.suspends() || t.reviewRun.continues()) && !t.failed {
-			run.Cause = task.CauseNoAnswer
+			run.Cause = t.unanswered()
 		}
 		if _, _, err := cp.Writer.DecideOn(tx, t.Row.Seq, false, &core.EndRun{Task: t.Row.Seq, Run: run}); err != nil {
 			return err
@@ -204,7 +204,7 @@ func (cp *Completer) finish(tx *store.Transaction, t *completion) error {
 		return cp.suspend(tx, t)
 	}
 	finish := cp.finishCommand(t)
-	if moved, err := cp.Delegator.move(tx, t, finish); err != nil || !moved {
+	if moved, err := cp.Delegator.emitAndMove(tx, t, finish); err != nil || !moved {
 		return err
 	}
 	if t.Next.State == task.Done {
@@ -217,7 +217,7 @@ func (cp *Completer) finish(tx *store.Transaction, t *completion) error {
 			return err
 		}
 	}
-	return cp.Delegator.emitAll(tx, t)
+	return cp.Delegator.wakeAll(tx, t)
 }
 
 // finishCommand returns the command that ends the task with its outcome.

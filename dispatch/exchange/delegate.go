@@ -209,12 +209,47 @@ type Delegator struct {
 	Acceptor *Acceptor
 }
 
-// emitAll records the messages of an agent's run, with the time at which they were read, and
-// applies their effects.
-func (g *Delegator) emitAll(tx *store.Transaction, t *completion) error {
+// emitAndMove records the messages of an agent's run, and then moves its task, so that what the
+// agent said comes before the end of its task. It does neither, and reports false, when the task
+// was moved since it was read. The caller calls wakeAll afterwards.
+func (g *Delegator) emitAndMove(tx *store.Transaction, t *completion, c core.Command) (bool, error) {
+	now, found, err := tx.Task(t.Row.Seq)
+	if err != nil || !found || now.State != t.Row.State || now.Attempt != t.Row.Attempt {
+		return false, err
+	}
+	if err := g.emitAll(tx, t); err != nil {
+		return false, err
+	}
+	return g.move(tx, t, c)
+}
+
+// wakeAll resumes the tasks that wait for a message of the run. An agent that waits for the reply
+// to a refused message runs again.
+func (g *Delegator) wakeAll(tx *store.Transaction, t *completion) error {
 	for _, s := range t.outbound {
+		if s.about == nil {
+			continue
+		}
+		if err := g.Messenger.WakeFor(tx, *s.about, s.message); err != nil {
+			return err
+		}
+	}
+	if !t.isRefused() || !conversation.AwaitsReply(t.Next) {
+		return nil
+	}
+	next, _, err := g.Messenger.Wake(tx, t.Next, map[string]any{"from": envelope.Ourselves})
+	t.Next = next
+	return err
+}
+
+// emitAll records the messages of an agent's run, with the time at which they were read, and
+// applies their effects on other tasks.
+func (g *Delegator) emitAll(tx *store.Transaction, t *completion) error {
+	for i := range t.outbound {
+		s := &t.outbound[i]
+		s.about = nil
 		if s.submission != nil {
-			if err := g.acceptDelegated(tx, t.Row, s, t.at); err != nil {
+			if err := g.acceptDelegated(tx, t.Row, *s, t.at); err != nil {
 				return err
 			}
 			continue
@@ -244,28 +279,20 @@ func (g *Delegator) emitAll(tx *store.Transaction, t *completion) error {
 			}
 			continue
 		}
-		if err := g.Messenger.EmitToAll(tx, about, s.message, t.at); err != nil {
+		if err := g.Messenger.RecordForAll(tx, about, s.message, t.at); err != nil {
 			return err
 		}
+		s.about = &about
 	}
 	return nil
 }
 
-// refuse records a message of an agent that has no effect, and replies with the reason. An agent
-// that waits for the reply runs again.
+// refuse records a message of an agent that has no effect, and replies with the reason.
 func (g *Delegator) refuse(tx *store.Transaction, t *completion, m, reply envelope.Message) error {
 	if _, err := tx.Record(outbox.RecordOf(m, task.ByRun, t.Row.Seq, t.at)); err != nil {
 		return err
 	}
-	if err := g.Messenger.Emit(tx, m.Dialect, reply, t.Row.Seq, g.Messenger.InboxOf(t.Row.Agent)); err != nil {
-		return err
-	}
-	if !conversation.AwaitsReply(t.Next) {
-		return nil
-	}
-	next, _, err := g.Messenger.Wake(tx, t.Next, map[string]any{"from": envelope.Ourselves})
-	t.Next = next
-	return err
+	return g.Messenger.Emit(tx, m.Dialect, reply, t.Row.Seq, g.Messenger.InboxOf(t.Row.Agent))
 }
 
 // emitCancel cancels a task that the agent has requested, or a descendant of such a task
@@ -340,6 +367,7 @@ type outboundMessage struct {
 	message    envelope.Message
 	submission *Submission // of the task that it delegates; nil for none
 	stale      bool        // the task was delegated before, and is over
+	about      *task.Task  // what the message is about, once it is recorded; nil: it wakes nobody
 }
 
 // unknownTask returns the failure of a message that names no known task.

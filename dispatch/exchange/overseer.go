@@ -138,11 +138,11 @@ func (ov *Overseer) returnToReview(tx *store.Transaction, t *completion) (bool, 
 	if !ok || !slices.ContainsFunc(t.outbound, replies) {
 		return false, nil
 	}
-	moved, err := ov.Delegator.move(tx, t, &core.Reevaluate{Task: t.Row.Seq, Seen: core.See(t.Row), Until: ov.Reader.ReplyDeadline(time.Now()), Overseer: open.Agent})
+	moved, err := ov.Delegator.emitAndMove(tx, t, &core.Reevaluate{Task: t.Row.Seq, Seen: core.See(t.Row), Until: ov.Reader.ReplyDeadline(time.Now()), Overseer: open.Agent})
 	if err != nil || !moved {
 		return true, err
 	}
-	return true, ov.Delegator.emitAll(tx, t)
+	return true, ov.Delegator.wakeAll(tx, t)
 }
 
 // A reviewRun is the run of an overseer: the reviewed answer and the decision. The decision
@@ -282,7 +282,7 @@ func (ov *Overseer) closeReview(tx *store.Transaction, t *completion, kind envel
 	}
 	o := t.outcome
 	o.Result, o.Hold = r, ""
-	moved, err := ov.Delegator.move(tx, t, &core.Finish{
+	moved, err := ov.Delegator.emitAndMove(tx, t, &core.Finish{
 		Task: t.Row.Seq, Seen: core.See(t.Row), Status: r.Status, Kind: r.Error.Kind, Result: r.Encode(),
 		NoReview: true, Show: o.EndKind(), Data: o.EndData(), // the overseer's text is for the agent, not for the requester
 	})
@@ -297,7 +297,7 @@ func (ov *Overseer) closeReview(tx *store.Transaction, t *completion, kind envel
 	if err != nil {
 		return err
 	}
-	return ov.Delegator.emitAll(tx, t)
+	return ov.Delegator.wakeAll(tx, t)
 }
 
 // passReview publishes an answer, or asks a person to approve it as well, if the terms of its
@@ -331,7 +331,10 @@ func (ov *Overseer) sendBack(tx *store.Transaction, t *completion, round int) er
 			return err
 		}
 	}
-	return ov.Delegator.emitAll(tx, t)
+	if err := ov.Delegator.emitAll(tx, t); err != nil {
+		return err
+	}
+	return ov.Delegator.wakeAll(tx, t)
 }
 
 // askAgain records an overseer's question that came as its answer.

@@ -20,12 +20,19 @@ const maxRuns = 100
 // suspend holds a task whose agent waits for a reply, or for the end of delegated tasks. The
 // task continues at once if that came during the run.
 func (cp *Completer) suspend(tx *store.Transaction, t *completion) error {
-	runs, err := tx.CountUnansweredRuns(t.Row.Seq)
-	if err != nil {
+	runs, err := tx.CountRuns(t.Row.Seq, t.unanswered())
+	switch {
+	case err != nil:
 		return err
-	}
-	if runs > maxRuns {
-		return cp.fail(tx, t, envelope.PolicyViolation, fmt.Sprintf("the agent has spoken %d times without an answer", runs))
+	case runs > maxRuns:
+		why := envelope.Error{Kind: envelope.PolicyViolation, Message: fmt.Sprintf("the agent has spoken %d times without an answer", runs)}
+		return cp.fail(tx, t, why)
+	case t.isRefused() && runs > conversation.MaxRefused:
+		why := conversation.RefusedError(t.outcome.Messages)
+		why.Message = fmt.Sprintf("the agent ran %d times without an answer: %s", runs, why.Message)
+		return cp.fail(tx, t, why)
+	case t.isRefused() && runs > 1:
+		return cp.pause(tx, t, runs-1)
 	}
 	if returned, err := cp.Overseer.returnToReview(tx, t); returned || err != nil {
 		return err
@@ -35,7 +42,7 @@ func (cp *Completer) suspend(tx *store.Transaction, t *completion) error {
 		return err
 	}
 	if names := t.staleNames(); names != "" && !slices.ContainsFunc(children, conversation.Pending) {
-		return cp.fail(tx, t, envelope.OutputInvalid, "the agent waits for what is over already: "+names)
+		return cp.fail(tx, t, envelope.Error{Kind: envelope.OutputInvalid, Message: "the agent waits for what is over already: " + names})
 	}
 	now := time.Now()
 	wait := &core.Wait{Task: t.Row.Seq, Seen: core.See(t.Row), Reason: t.outcome.Hold, Until: t.terms.Deadline}
@@ -44,21 +51,49 @@ func (cp *Completer) suspend(tx *store.Transaction, t *completion) error {
 	} else if !slices.ContainsFunc(children, conversation.Pending) && t.outcome.Hold == task.Reply && t.conversation.Tie != envelope.Oversee {
 		wait.Until = core.Earliest(wait.Until, cp.Reader.ReplyDeadline(now))
 	}
-	if moved, err := cp.Delegator.move(tx, t, wait); err != nil || !moved {
+	if moved, err := cp.Delegator.emitAndMove(tx, t, wait); err != nil || !moved {
 		return err
 	}
-	if err := cp.Delegator.emitAll(tx, t); err != nil {
+	if err := cp.Delegator.wakeAll(tx, t); err != nil {
 		return err
 	}
 	return cp.resumeAtOnce(tx, t, children)
 }
 
 // fail ends a task whose agent would never end it.
-func (cp *Completer) fail(tx *store.Transaction, t *completion, kind envelope.Kind, why string) error {
+func (cp *Completer) fail(tx *store.Transaction, t *completion, why envelope.Error) error {
 	t.outcome.Hold, t.outbound = "", nil
-	t.outcome.Result.Status = envelope.Failed
-	t.outcome.Result.Error = envelope.Error{Kind: kind, Message: why}
+	t.outcome.Result.Status, t.outcome.Result.Output.Summary, t.outcome.Result.Error = envelope.Failed, why.Message, why
 	return cp.finish(tx, t)
+}
+
+// pause holds a task whose agent has sent messages that are refused, until it runs again. The
+// agent gets the replies in its next run.
+func (cp *Completer) pause(tx *store.Transaction, t *completion, refused int) error {
+	until := core.Earliest(t.terms.Deadline, time.Now().Add(store.Backoff(cp.Agents.Backoff(t.Row.Agent), refused)))
+	why := conversation.RefusedError(t.outcome.Messages)
+	data := map[string]any{"error": why.Kind, "code": why.Code, "message": why.Message}
+	moved, err := cp.Delegator.emitAndMove(tx, t, &core.Retry{Task: t.Row.Seq, Until: until, Run: t.outcome.Run(t.Row), Data: data})
+	if err != nil || !moved {
+		return err
+	}
+	return cp.Delegator.wakeAll(tx, t)
+}
+
+// isRefused reports whether the run of a task that has no answer sent a message that is refused.
+func (t *completion) isRefused() bool {
+	return t.outcome.Hold == task.Reply && slices.ContainsFunc(t.outbound, func(s outboundMessage) bool {
+		_, refused := conversation.Refuse(s.message, t.Row, t.at)
+		return refused
+	})
+}
+
+// unanswered returns the cause of a run without an answer.
+func (t *completion) unanswered() task.Cause {
+	if t.isRefused() {
+		return task.CauseRefused
+	}
+	return task.CauseNoAnswer
 }
 
 // staleNames returns the ids of the tasks that an agent delegates, if all of them are over

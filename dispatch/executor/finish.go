@@ -94,7 +94,7 @@ func Failures(runs []task.Run, attempt int, o task.Outcome) int {
 		failed = 1
 	}
 	for _, run := range runs {
-		void := run.Finished.IsZero() && run.ExitCode == 0 || run.Cause == task.CausePutBack || run.Cause == task.CauseNoAnswer // never begun, or without effect
+		void := run.Finished.IsZero() && run.ExitCode == 0 || run.Cause == task.CausePutBack || run.Cause == task.CauseNoAnswer || run.Cause == task.CauseRefused // never begun, or without effect
 		if run.Attempt != attempt && !void && run.Cause != task.CauseInterrupted {
 			failed++
 		}

@@ -174,6 +174,9 @@ func (ms *Messenger) InboxLine(row task.Task, raw []byte) ([]byte, error) {
 	if translated || m.Time.IsZero() {
 		m.Time = row.Received
 	}
+	if m.Clutch.Routed() { // it is for the agent that was chosen
+		m.To, m.Clutch.Recipients = []string{row.Agent}, nil
+	}
 	m.Extra = nil
 	line, _ := codec.Encode(m)
 	return line, nil

@@ -15,6 +15,14 @@ import (
 // EmitToAll records a message about a task for each of its recipients, and wakes the tasks that
 // wait for it.
 func (ms *Messenger) EmitToAll(tx *store.Transaction, about task.Task, m envelope.Message, at time.Time) error {
+	if err := ms.RecordForAll(tx, about, m, at); err != nil {
+		return err
+	}
+	return ms.WakeFor(tx, about, m)
+}
+
+// RecordForAll records a message about a task for each of its recipients.
+func (ms *Messenger) RecordForAll(tx *store.Transaction, about task.Task, m envelope.Message, at time.Time) error {
 	silent, err := isOnlyRecorded(tx, about, m)
 	if err != nil {
 		return err
@@ -28,7 +36,7 @@ func (ms *Messenger) EmitToAll(tx *store.Transaction, about task.Task, m envelop
 			return err
 		}
 	}
-	return ms.WakeFor(tx, about, m)
+	return nil
 }
 
 // isOnlyRecorded reports whether a message about a task goes to no inbox. This holds for an

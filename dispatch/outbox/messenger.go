@@ -3,7 +3,6 @@ package outbox
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"mailboxd/dispatch/store"
@@ -163,11 +162,14 @@ func (ms *Messenger) Notify(tx *store.Transaction, seq int64) error {
 	if !about.Silent() {
 		inbox = ms.InboxOf(row.Requester)
 	}
-	if about.Routing, err = ms.wantsRouting(tx, row, events); err != nil {
-		return err
+	at := time.Now()
+	if end, found := conversation.EndOf(row, events); found {
+		at = end.Time
 	}
 	for _, m := range conversation.Notifications(about, events) {
-		m.Time = time.Now()
+		if m.Time.IsZero() {
+			m.Time = at
+		}
 		if err := ms.Emit(tx, row.Dialect, m, seq, inbox); err != nil {
 			return err
 		}
@@ -175,21 +177,28 @@ func (ms *Messenger) Notify(tx *store.Transaction, seq int64) error {
 	return tx.MarkNotified(seq, last, row.State != task.Done)
 }
 
-// wantsRouting reports whether one of the events is a decision about the agent of a task, and its
-// requester wants to be notified of it.
-func (ms *Messenger) wantsRouting(tx *store.Transaction, row task.Task, events []task.Event) (bool, error) {
-	isDecision := func(e task.Event) bool {
-		return e.Kind == task.KindRoutingDecided || e.Kind == task.KindRoutingFailed
+// addClutch adds what the requester of a task in Clutch is notified of beside the events: its own
+// trace and domain, and how its agent was chosen.
+func (ms *Messenger) addClutch(tx *store.Transaction, row task.Task, about *conversation.Request) error {
+	if row.Dialect != envelope.Clutch {
+		return nil
 	}
-	if row.Dialect != envelope.Clutch || !slices.ContainsFunc(events, isDecision) {
-		return false, nil
-	}
+	about.Seq, about.Received = row.Seq, row.Received
 	raw, err := tx.Raw(row.Seq)
 	if errors.Is(err, ledger.ErrUnknown) {
-		return false, nil // it is no longer kept
+		return nil // it is no longer kept
+	}
+	if err != nil {
+		return err
 	}
 	t, _ := dialect.DecodeTask(row.Dialect, raw, ms.Opts.Reading)
-	return t.Clutch.Wants("routing"), err
+	about.Clutch, about.Routing = t.Clutch, t.Clutch.Wants("routing")
+	if !conversation.IsRouted(t) {
+		return nil
+	}
+	events, err := tx.EventsSince(row.Seq, 0)
+	about.Chosen = conversation.ChosenBy(row.Revision, events)
+	return err
 }
 
 // notifiable returns a task as its requester knows it.
@@ -198,8 +207,8 @@ func (ms *Messenger) notifiable(tx *store.Transaction, row task.Task, conv task.
 		ID: row.ID, Type: row.Type, Requester: row.Requester, Agent: row.Agent, Dialect: row.Dialect,
 		Message: conv.Message, Thread: conv.Thread, Trace: conv.Trace, Tie: conv.Tie,
 	}
-	if row.State != task.Done {
-		return t, nil
+	if err := ms.addClutch(tx, row, &t); err != nil || row.State != task.Done {
+		return t, err
 	}
 	raw, err := tx.Result(row.Seq)
 	if err != nil {

@@ -243,7 +243,7 @@ func (r *clutchReading) answer() envelope.Result {
 		}
 		w.add(name, value)
 	}
-	w.add(keptClutch, keptPart(r.part))
+	w.add(keptClutch, keptPart(r.part, nil))
 	a, findings := envelope.DecodeAnswer(w.end())
 	a.Cost = cmp.Or(a.Cost, Usage(r.payload.members["usage"]))
 	if findings.Refused() { // its words mean something else here

@@ -20,7 +20,7 @@ func (clutchCodec) Encode(m envelope.Message) (said []byte, lost []string) {
 	if at.IsZero() {
 		at = time.Now()
 	}
-	c := cmp.Or(PartOf(m), new(envelope.ClutchPart))
+	c, asked := cmp.Or(PartOf(m), new(envelope.ClutchPart)), cmp.Or(m.Asked, new(envelope.ClutchPart))
 	word := clutchType(m)
 	task := clutchTask(m)
 	run := cmp.Or(c.RunID, m.Trace, task)
@@ -32,13 +32,13 @@ func (clutchCodec) Encode(m envelope.Message) (said []byte, lost []string) {
 	w.word("run_id", run)
 	w.word("task_id", task)
 	w.add("parent_task_id", nullable(parentOf(m, task)))
-	w.add("trace", traceValue(c.Trace))
+	w.add("trace", traceValue(cmp.Or(c.Trace, asked.Trace)))
 	w.add("from", senderValue(cmp.Or(m.From, envelope.Ourselves), c.Role))
 	w.add("to", partiesValue(m))
 	w.word("type", word)
-	w.word("domain", c.Domain)
+	w.word("domain", cmp.Or(c.Domain, asked.Domain))
 	w.word("payload_type", payloadType(m, c, word))
-	w.word("schema_ref", c.SchemaRef)
+	w.word("schema_ref", schemaRef(c, word))
 	w.add("payload", clutchPayload(m, word))
 	w.add("requires", someNames(c.Requires))
 	w.add("prefers", someNames(c.Prefers))
@@ -198,13 +198,37 @@ func partiesValue(m envelope.Message) jsontext.Value {
 	return array(list)
 }
 
-// payloadType is the type of a request; else it names the payload, which only its sender can.
+// errorType is the payload type of an error of which its agent says none (section 5.4).
+const errorType = "task.error.v1"
+
+// payloadType is the type of a request; else it names the payload, which only its sender can. The
+// payload of an error is not the one that its agent named for a result.
 func payloadType(m envelope.Message, c *envelope.ClutchPart, word string) string {
-	if m.Clutch == nil && word == "task.request" {
+	switch {
+	case m.Clutch == nil && word == "task.request":
 		return cmp.Or(m.Type, m.Request.Type)
+	case !isError(word):
+	case m.Clutch == nil && isError(c.Type):
+		return cmp.Or(c.PayloadType, errorType)
+	case m.Clutch == nil:
+		return errorType
+	case !isError(c.Type):
+		return ""
 	}
 	return c.PayloadType
 }
+
+// schemaRef is the schema of the payload, which is not that of a result if it is an error
+// (CLUTCH-14).
+func schemaRef(c *envelope.ClutchPart, word string) string {
+	if isError(word) && !isError(c.Type) {
+		return ""
+	}
+	return c.SchemaRef
+}
+
+// isError reports whether a message of a type has the payload of an error, and ends its task.
+func isError(word string) bool { return word == "task.error" || word == "task.timeout" }
 
 // someNames is a list of names, nil for an empty one.
 func someNames(names []string) jsontext.Value {
@@ -220,15 +244,13 @@ func securityValue(m envelope.Message) jsontext.Value {
 	if m.Clutch != nil {
 		policy = m.Clutch.SecurityPolicy
 	}
-	var w writer
-	if policy.Sandbox != nil {
-		w.add("sandbox", boolean(*policy.Sandbox))
-	}
-	w.add("tool_allowlist", namesValue(policy.ToolAllowlist))
-	w.word("network", string(policy.Network))
-	if w.text == nil {
+	if policy.Sandbox == nil && policy.ToolAllowlist == nil && policy.Network == "" {
 		return nil
 	}
+	var w writer
+	w.add("sandbox", boolean(policy.Sandbox != nil && *policy.Sandbox)) // the reference schema requires it
+	w.add("tool_allowlist", namesValue(policy.ToolAllowlist))
+	w.word("network", string(policy.Network))
 	return object(map[string]jsontext.Value{"policy": w.end()})
 }
 

@@ -1,7 +1,11 @@
 package dialect
 
 import (
+	"maps"
 	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/envelope"
 )
@@ -48,14 +52,14 @@ func (r *clutchReading) failure(otherwise envelope.Kind) envelope.Failure {
 	kind, ok := kindOfClutch(code)
 	switch {
 	case code == "":
-		kind = otherwise
+		kind, ok = otherwise, true
 		code, _ = ClutchCode(kind)
 	case !ok:
 		kind = envelope.InternalError
 	}
 	details := membersOf(r.payload.members["details"])
 	if exact, _ := textOf(details["kind"]); known(envelope.Kind(exact)) {
-		if own, _ := ClutchCode(envelope.Kind(exact)); own == code {
+		if own, _ := ClutchCode(envelope.Kind(exact)); own == code || !ok {
 			kind = envelope.Kind(exact)
 			if foreign, _ := textOf(details["code"]); foreign != "" {
 				code = foreign
@@ -86,7 +90,38 @@ func (r *clutchReading) failed(f envelope.Failure) envelope.Result {
 		a.Status = envelope.Stopped
 	}
 	a.Output.Summary = f.Message
+	if kept := keptPart(r.part, r.ownDetails(f)); kept != nil {
+		a.Extra = object(map[string]jsontext.Value{keptClutch: kept})
+	}
 	return a
+}
+
+// ownDetails returns the details of a failure without what Kind and Code say.
+func (r *clutchReading) ownDetails(f envelope.Failure) map[string]jsontext.Value {
+	details := maps.Clone(membersOf(r.payload.members["details"]))
+	for name, said := range map[string]string{"kind": string(f.Kind), "code": f.Code} {
+		if text, _ := textOf(details[name]); text == said {
+			delete(details, name)
+		}
+	}
+	return details
+}
+
+// ClutchCodeOf returns the code of a failure in Clutch, and whether the same message may succeed
+// later: its agent's own code, unless that is one of another dialect or of another kind.
+func ClutchCodeOf(f envelope.Failure) (code string, retryable bool) {
+	code, retryable = ClutchCode(f.Kind)
+	kind, known := kindOfClutch(f.Code)
+	if known && byKind[kind].clutch == code || !known && isOwnCode(f.Code) {
+		code = f.Code
+	}
+	return code, retryable
+}
+
+// isOwnCode reports whether a code that nobody knows is one of Clutch: those of CLowl and CAP are
+// numbers, with or without an E.
+func isOwnCode(code string) bool {
+	return strings.Trim(strings.TrimPrefix(code, "E"), "0123456789") != ""
 }
 
 // word returns a member of the payload that is a text, "" for none.

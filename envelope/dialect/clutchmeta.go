@@ -28,6 +28,9 @@ func clutchMeta(m envelope.Message) jsontext.Value {
 	if intent := intentOf(m); intent != "" {
 		set("intent", quoted(intent))
 	}
+	if m.Asked.IsSigned() && (m.Act == envelope.Accepts || m.Act == envelope.Completes || m.Act == envelope.Fails) {
+		set("signature", quoted(envelope.Unverified))
+	}
 	if m.Clutch == nil {
 		set("ainl", ainlBeside(m))
 		set("clowl", clowlBeside(m))
@@ -121,16 +124,20 @@ func (r *clutchReading) clowlMeta() {
 // payload is, and what it hands over.
 const keptClutch = "mbx.clutch"
 
-// keptPart is the value of keptClutch for an answer; nil for nothing to keep.
-func keptPart(c *envelope.ClutchPart) jsontext.Value {
+// keptPart is the value of keptClutch for an answer; nil for nothing to keep. A failure has details.
+func keptPart(c *envelope.ClutchPart, details map[string]jsontext.Value) jsontext.Value {
 	var w writer
 	w.word("domain", c.Domain)
 	w.word("payload_type", c.PayloadType)
 	w.word("schema_ref", c.SchemaRef)
 	w.add("attachments", clutchThings(c.Attachments))
+	if len(details) > 0 {
+		w.add("details", object(details))
+	}
 	if w.text == nil {
 		return nil
 	}
+	w.word("type", c.Type)
 	return w.end()
 }
 
@@ -147,7 +154,13 @@ func PartOf(m envelope.Message) *envelope.ClutchPart {
 		return nil
 	}
 	r.material()
+	r.part.Type, _ = textOf(r.members["type"])
 	return r.part
+}
+
+// keptDetails returns the details of the failure that an agent reported in Clutch; nil for none.
+func keptDetails(m envelope.Message) jsontext.Value {
+	return membersOf(membersOf(m.Answer.Extra)[keptClutch])["details"]
 }
 
 // clutchMetadata adds what only Clutch says of a request to the metadata of one in AINL.

@@ -48,6 +48,9 @@ func clutchPayload(m envelope.Message, word string) jsontext.Value {
 		say("reason", m.Text)
 	case envelope.Announces, envelope.Updates:
 		return cardOf(m)
+	case envelope.Routes, envelope.Strands:
+		p = routingMembers(m.Data)
+		say("text", m.Text)
 	default:
 		p = ownMembers(m)
 		say("text", m.Text)
@@ -145,6 +148,9 @@ func clutchProgress(m envelope.Message) jsontext.Value {
 	if reasons := said["blocked"]; reasons.Kind() == '[' && m.Act == envelope.Waits {
 		p["reasons"] = reasons
 	}
+	if failure := said["error"]; failure.Kind() == '{' { // of an attempt that failed
+		p["error"] = failure
+	}
 	delete(p, "progress")
 	if pct := progressOf(m); pct != nil {
 		p["progress"] = pct
@@ -199,12 +205,9 @@ func clutchWrong(m envelope.Message) envelope.Failure {
 // kinds than codes (CLUTCH-83).
 func clutchError(m envelope.Message) jsontext.Value {
 	f := clutchWrong(m)
-	code, retryable := ClutchCode(f.Kind)
-	if kind, ok := kindOfClutch(f.Code); ok && byKind[kind].clutch == code {
-		code = f.Code
-	}
+	code, retryable := ClutchCodeOf(f)
 	retryable = retryable && !m.Answer.Error.Final || m.Answer.Error.Again
-	p := map[string]jsontext.Value{}
+	p := map[string]jsontext.Value{"details": keptDetails(m)}
 	if m.Clutch != nil {
 		p = ownPayload(m)
 	}

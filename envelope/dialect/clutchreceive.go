@@ -89,8 +89,21 @@ func (s clutchSpeech) complete() {
 	if s.about.Requester != "" && (s.reports() || s.word() != "task.request" && !someItems(s.members["to"])) {
 		s.members["to"] = array([]jsontext.Value{senderValue(s.about.Requester, "")})
 	}
+	s.echo()
 	if attempt := s.asker.Clutch.Attempt; attempt > 1 && s.members["attempt"] == nil {
 		s.members["attempt"] = strconv.AppendInt(nil, int64(attempt), 10)
+	}
+}
+
+// echo adds the trace and the domain of the request. What the agent hands over to others may have
+// another domain.
+func (s clutchSpeech) echo() {
+	asked := s.asker.Clutch
+	if trace := traceValue(asked.Trace); trace != nil && s.members["trace"] == nil {
+		s.members["trace"] = trace
+	}
+	if s.word() != "task.request" {
+		s.supply("domain", asked.Domain)
 	}
 }
 

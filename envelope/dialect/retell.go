@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"cmp"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"mailboxd/envelope"
 )
 
@@ -13,7 +15,7 @@ func Retell(t envelope.Task, to envelope.Dialect) []byte {
 	to = cmp.Or(to, envelope.AINL)
 	from := dialectOf(t)
 	if from == to {
-		return t.Raw
+		return addressed(t)
 	}
 	m, findings := codecs[from].Decode(t.Raw, envelope.Legacy)
 	if findings.Refused() { // it was taken once: say what was understood then
@@ -24,6 +26,25 @@ func Retell(t envelope.Task, to envelope.Dialect) []byte {
 	}
 	said, _ := codecs[to].Encode(m)
 	return said
+}
+
+// addressed returns the line of a request in Clutch as the agent gets it that was chosen for it: it
+// is addressed to that agent, and has no signature, which covers the address (CLUTCH-90). Any other
+// line stays as it is.
+func addressed(t envelope.Task) []byte {
+	if !t.Clutch.Routed() || t.Agent == "" || t.Agent == envelope.Everybody {
+		return t.Raw
+	}
+	members := membersOf(t.Raw)
+	if members == nil {
+		return t.Raw
+	}
+	members["to"] = array([]jsontext.Value{senderValue(t.Agent, "")})
+	if security := membersOf(members["security"]); security["auth"] != nil {
+		delete(security, "auth")
+		members["security"] = object(security)
+	}
+	return line(object(members))
 }
 
 // dialectOf is the dialect in which a task was asked for. One that has a role and

@@ -39,6 +39,7 @@ type answer struct {
 
 	question *envelope.Result // the result if the question gets no reply in time; nil for none
 	again    bool             // the agent says that another attempt may succeed (CLUTCH-81)
+	called   []string         // tools that the agent calls, or whose results it reports, in messages of Clutch
 	unbound  []string         // tools with delivered results that the agent's definition doesn't bind
 }
 

@@ -21,9 +21,11 @@ func (g *Agent) complete(j task.Job, exit task.Exit, reply answer) envelope.Resu
 	if reply.hold == "" { // a waiting task has no answer to check
 		g.checkContract(j, reply.object, &r)
 		g.checkStep(j, reply.object, &r)
+		g.checkVersion(&r)
 		g.checkAttachments(j, reply.attached, &r)
 	}
 	g.checkTools(j, &r)
+	g.checkCalls(j, reply.called, &r)
 	g.checkBindings(reply.unbound, &r)
 	g.checkBudget(j, &r)
 	g.checkMode(&r)
@@ -39,6 +41,7 @@ func (g *Agent) complete(j task.Job, exit task.Exit, reply answer) envelope.Resu
 	}
 	g.artifacts(j, &r)
 	g.provenance(j, &r)
+	envelope.MarkSignature(&r, j.Task)
 	r.Output.Enforcement = g.enforcement(j, exit, r)
 	return r
 }

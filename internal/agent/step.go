@@ -59,3 +59,16 @@ func (g *Agent) payload(words jsontext.Value, r *envelope.Result) jsontext.Value
 	}
 	return g.ownOutput(words, r)
 }
+
+// checkVersion checks that the schema which an answer in Clutch names for its payload has such a
+// version, if it is a schema that is known (CLUTCH-14). Answers in other dialects name none.
+func (g *Agent) checkVersion(r *envelope.Result) {
+	var ref string
+	named := member(member(r.Extra, "mbx.clutch"), "schema_ref")
+	if named.Kind() != '"' || json.Unmarshal(named, &ref) != nil || g.mode(envelope.ControlOutputContract) == envelope.Off {
+		return
+	}
+	if why := g.opts.Schemas.UnknownVersion(ref); why != "" {
+		g.object(r, envelope.ControlOutputContract, envelope.ContractViolation, "schema_ref: "+why)
+	}
+}

@@ -3,6 +3,7 @@ package agent
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -68,5 +69,35 @@ func (g *Agent) checkTools(j task.Job, r *envelope.Result) {
 	outside := slices.DeleteFunc(report.names, func(name string) bool { return slices.Contains(j.Tools, name) })
 	if len(outside) > 0 {
 		g.object(r, envelope.ControlTools, envelope.PolicyViolation, fmt.Sprintf("the agent used tools that it was not allowed to: %q", outside))
+	}
+}
+
+// calledTools returns the tools that an agent calls, or whose results it reports, without
+// duplicates (CLUTCH-33).
+func calledTools(messages []envelope.Message) (names []string) {
+	for _, m := range messages {
+		var name string
+		if m.Act != envelope.Calls && m.Act != envelope.Returns && m.Act != envelope.Breaks {
+			continue
+		}
+		if tool := member(m.Data, "tool"); tool.Kind() == '"' && json.Unmarshal(tool, &name, lenient) == nil && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// checkCalls checks the tools in an agent's messages against those of the admission. A server that
+// is allowed may be called for each of its tools: mcp:browser allows mcp:browser/open (CLUTCH-61).
+func (g *Agent) checkCalls(j task.Job, called []string, r *envelope.Result) {
+	if j.Tools == nil || len(called) == 0 || g.mode(envelope.ControlTools) == envelope.Off {
+		return
+	}
+	outside := slices.DeleteFunc(slices.Clone(called), func(name string) bool {
+		server, _, _ := strings.Cut(name, "/")
+		return slices.Contains(j.Tools, name) || slices.Contains(j.Tools, server)
+	})
+	if len(outside) > 0 {
+		g.object(r, envelope.ControlTools, envelope.PolicyViolation, fmt.Sprintf("the agent called tools that it was not allowed to: %q", outside))
 	}
 }

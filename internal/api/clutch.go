@@ -11,6 +11,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
+	"mailboxd/internal/conversation"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/replay"
 	"mailboxd/internal/task"
@@ -138,19 +139,26 @@ func (v *eventStore) subject(ctx context.Context, row task.Task) (s replay.Subje
 	if s.Request, _, err = v.request(ctx, row); err != nil {
 		return s, err
 	}
-	conversation, _, err := v.Ledger.Conversation(ctx, row.Seq)
+	conv, _, err := v.Ledger.Conversation(ctx, row.Seq)
 	if err != nil {
 		return s, err
 	}
-	s.Message = conversation.Message
-	if row.State != task.Done {
+	s.Message = conv.Message
+	if row.State != task.Done && !conversation.IsRouted(s.Request) {
 		return s, nil
 	}
 	events, err := v.allEvents(ctx, row.ID)
 	if err != nil {
 		return s, err
 	}
-	s.End = replay.EndOf(row, events)
+	if conversation.IsRouted(s.Request) {
+		s.Chosen = conversation.ChosenBy(row.Revision, events)
+	}
+	if row.State != task.Done {
+		return s, nil
+	}
+	end, _ := conversation.EndOf(row, events)
+	s.End = end.Seq
 	if s.Result, err = v.Ledger.Result(ctx, row.Seq); errors.Is(err, ledger.ErrUnknown) {
 		err = nil // it is too old to be kept
 	}

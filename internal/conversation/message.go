@@ -90,8 +90,26 @@ func Refuse(m envelope.Message, t task.Task, now time.Time) (reply envelope.Mess
 	if m.Act == envelope.Calls {
 		return RefuseTool(m, t, now), true
 	}
-	return Error(m, t, dialect.FailureOf(envelope.ValidationFailed, "body.d.delegation_mode: must be transfer, fork or assist"), now), NoMode(m)
+	return Error(m, t, dialect.FailureOf(envelope.ValidationFailed, noMode), now), NoMode(m)
 }
+
+// MaxRefused limits how often an agent runs again whose runs end with refused messages alone.
+const MaxRefused = 8
+
+// RefusedError returns why the messages of a run that has no answer were refused.
+func RefusedError(messages []envelope.Message) envelope.Error {
+	if slices.ContainsFunc(messages, func(m envelope.Message) bool { return m.Act == envelope.Calls }) {
+		return envelope.Error{Kind: envelope.DependencyFailed, Code: toolUnavailable, Message: noTools}
+	}
+	return envelope.Error{Kind: envelope.OutputInvalid, Message: noMode}
+}
+
+// The reasons of refused messages.
+const (
+	toolUnavailable = "TOOL_UNAVAILABLE"
+	noTools         = "mailboxd calls no tools"
+	noMode          = "body.d.delegation_mode: must be transfer, fork or assist"
+)
 
 // NoMode reports whether a delegation in CLowl has no valid mode. Each other dialect implies it.
 func NoMode(m envelope.Message) bool {
@@ -100,8 +118,8 @@ func NoMode(m envelope.Message) bool {
 
 // RefuseTool returns the reply to an agent that calls a tool: no tool is available (CLUTCH-33, CLUTCH-89).
 func RefuseTool(m envelope.Message, t task.Task, now time.Time) envelope.Message {
-	why := dialect.FailureOf(envelope.DependencyFailed, "mailboxd calls no tools")
-	why.Code = "TOOL_UNAVAILABLE"
+	why := dialect.FailureOf(envelope.DependencyFailed, noTools)
+	why.Code = toolUnavailable
 	reply := Error(m, t, why, now)
 	reply.Act = envelope.Breaks
 	return reply
@@ -190,7 +208,7 @@ func Complete(m envelope.Message, t task.Task, c task.Conversation, id string, n
 func Error(m envelope.Message, t task.Task, why envelope.Failure, now time.Time) envelope.Message {
 	return envelope.Message{
 		Act: envelope.Fails, Task: t.ID, Cause: m.ID, Thread: m.Thread, Trace: m.Trace, Dialect: m.Dialect,
-		From: envelope.Ourselves, To: []string{t.Agent}, Time: now, Type: "error", Text: why.Message, Failure: why,
+		From: envelope.Ourselves, To: []string{t.Agent}, Time: now, Type: "error", Text: why.Message, Failure: why, Asked: m.Clutch,
 	}
 }
 
@@ -202,7 +220,7 @@ func ErrorReply(to envelope.Message, why envelope.Failure) envelope.Message {
 		return envelope.Message{Act: envelope.Fails, Type: "error", Text: why.Message, Failure: why}
 	}
 	code, retryable := dialect.ClutchCode(why.Kind)
-	return envelope.Message{Act: envelope.Informs, Type: "error", Dialect: envelope.Clutch, Data: encode(map[string]any{
+	return envelope.Message{Act: envelope.Informs, Type: "error", Dialect: envelope.Clutch, Asked: to.Clutch, Data: encode(map[string]any{
 		"code": code, "message": why.Message, "retryable": retryable, "details": map[string]any{"kind": why.Kind},
 	})}
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -32,16 +33,27 @@ type Request struct {
 	Tie       envelope.Tie
 	Routing   bool // the requester wants the decisions about the agent, too
 
+	Origin
+
 	Result  *envelope.Result // nil while the task isn't finished
 	Cancels []string         // IDs of the messages with which the requester cancelled it
+}
+
+// An Origin holds the facts about a task that only notifications in Clutch need.
+type Origin struct {
+	Clutch   *envelope.ClutchPart // of a request in Clutch, whose trace and domain the messages echo; nil: none
+	Seq      int64                // of the task in the ledger
+	Received time.Time            // of the request
+	Chosen   int64                // the Seq of the event that chose the agent, see ChosenBy; 0: the request named it
 }
 
 // Notifications returns the messages to the requester of a task about some events, the
 // oldest first, and about its end: acceptance before anything else (CLOWL-23), wait
 // reasons, progress, and the outcome once. A request that was refused on arrival has no
 // acceptance. Only CLowl and Clutch have acknowledgements and progress; other dialects and members of a
-// combined task get the outcome only. An overseer sends its own messages. The messages have
-// no ID and no Time.
+// combined task get the outcome only. An overseer sends its own messages. In Clutch each message
+// has an ID, the same each time, and the Time of its event, except for the outcome, which has no
+// Time; elsewhere messages have neither.
 func Notifications(r Request, events []task.Event) (all []envelope.Message) {
 	if (r.Dialect == envelope.CLowl || r.Dialect == envelope.Clutch) && r.Tie != envelope.Member && r.Tie != envelope.Oversee {
 		for i, e := range events {
@@ -49,7 +61,12 @@ func Notifications(r Request, events []task.Event) (all []envelope.Message) {
 			if i+1 < len(events) {
 				next = events[i+1].Kind
 			}
-			all = append(all, r.notify(e, next)...)
+			for _, m := range r.notify(e, next) {
+				if r.Dialect == envelope.Clutch {
+					m.ID, m.Time = MessageID(e, m.Act), e.Time
+				}
+				all = append(all, m)
+			}
 		}
 	}
 	if r.Result != nil && r.Tie != envelope.Oversee {
@@ -65,17 +82,43 @@ type detail struct {
 	Stage   string         `json:"stage"`   // approval.asked
 	Note    string         `json:"note"`    // task.progress
 	Pct     jsontext.Value `json:"pct"`     // task.progress
+
+	Error    envelope.Kind `json:"error"`    // task.retried, task.put_back
+	Code     string        `json:"code"`     // of the error, by its agent
+	Message  string        `json:"message"`  // of the error
+	Selected string        `json:"selected"` // routing.decided
 }
 
-// notify returns the messages about one event, which another one of that kind follows.
+// notify returns the messages about one event, which another one of that kind follows. A task
+// that came without an agent is accepted when that is chosen (CLUTCH-90).
 func (r Request) notify(e task.Event, next task.Kind) []envelope.Message {
-	var d detail
+	d := detailOf(e)
+	all := r.describe(e, d, next)
+	switch {
+	case e.Seq < r.Chosen:
+		return slices.DeleteFunc(all, func(m envelope.Message) bool { return m.Act != envelope.Strands })
+	case e.Seq == r.Chosen && r.Chosen > 0:
+		accept := r.message(envelope.Accepts, map[string]any{})
+		accept.From = cmp.Or(d.Selected, accept.From)
+		all = append(all, accept)
+	}
+	return all
+}
+
+// detailOf returns the data of an event that its notifications use.
+func detailOf(e task.Event) (d detail) {
 	switch e.Kind {
-	case task.KindTaskAccepted, task.KindTaskResubmitted, task.KindTaskHeld, task.KindTaskReleased, task.KindApprovalAsked, task.KindTaskProgress:
+	case task.KindTaskAccepted, task.KindTaskResubmitted, task.KindTaskHeld, task.KindTaskReleased, task.KindApprovalAsked, task.KindTaskProgress,
+		task.KindTaskRetried, task.KindTaskPutBack, task.KindRoutingDecided:
 		if e.Data != nil && json.Unmarshal(e.Data, &d) != nil {
 			d = detail{} // only the kind is known
 		}
 	}
+	return d
+}
+
+// describe returns the messages about one event of a task that has an agent.
+func (r Request) describe(e task.Event, d detail, next task.Kind) []envelope.Message {
 	switch e.Kind {
 	case task.KindTaskAccepted, task.KindTaskResubmitted:
 		isNew := e.Kind == task.KindTaskAccepted // a retry is never refused at once
@@ -108,6 +151,10 @@ func (r Request) notify(e task.Event, next task.Kind) []envelope.Message {
 			data["pct"] = d.Pct
 		}
 		return []envelope.Message{r.reports(data, d.Note)}
+	case task.KindTaskRetried, task.KindTaskPutBack:
+		if r.Dialect == envelope.Clutch {
+			return []envelope.Message{r.failedAttempt(d)}
+		}
 	case task.KindRoutingDecided:
 		return r.decision(envelope.Routes, e, "selected", "candidates", "reason", "scores")
 	case task.KindRoutingFailed:
@@ -143,6 +190,22 @@ func (r Request) waits(reasons ...string) envelope.Message {
 	return m
 }
 
+// failedAttempt returns the report that an attempt failed, with its error (CLUTCH-81).
+func (r Request) failedAttempt(d detail) envelope.Message {
+	data := map[string]any{}
+	note := "another attempt follows"
+	if d.Error != "" {
+		code, retryable := dialect.ClutchCodeOf(envelope.Failure{Kind: d.Error, Code: d.Code})
+		data["error"] = map[string]any{
+			"code": code, "message": d.Message, "retryable": retryable, "details": map[string]any{"kind": d.Error},
+		}
+		note += ": " + d.Message
+	}
+	m := r.message(envelope.Waits, data)
+	m.Text = note
+	return m
+}
+
 func (r Request) reports(data map[string]any, note string) envelope.Message {
 	if note != "" {
 		data["note"] = note
@@ -160,7 +223,11 @@ func (r Request) outcomes() (all []envelope.Message) {
 		cancels = nil // other dialects have no reply to a cancellation
 	}
 	if !stopped || len(cancels) == 0 {
-		all = append(all, r.outcome())
+		m := r.outcome()
+		if r.Dialect == envelope.Clutch {
+			m.ID = outcomeID(r.Seq, r.Received)
+		}
+		all = append(all, m)
 	}
 	for _, cancel := range cancels {
 		m := r.message(envelope.Stops, map[string]any{"status": "cancelled"})
@@ -206,7 +273,7 @@ func Failure(r envelope.Result) envelope.Failure {
 func (r Request) message(act envelope.Act, data map[string]any) envelope.Message {
 	m := envelope.Message{
 		Act: act, Task: r.ID, Cause: r.Message, Thread: r.Thread, Trace: r.Trace,
-		From: speaker(r.Agent), To: []string{r.Requester}, Type: r.Type,
+		From: speaker(r.Agent), To: []string{r.Requester}, Type: r.Type, Asked: r.Clutch,
 	}
 	if data != nil {
 		m.Dialect, m.Data = r.Dialect, encode(data)

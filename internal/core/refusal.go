@@ -53,18 +53,21 @@ func NotRun(request envelope.Task, status envelope.Status, kind envelope.Kind, w
 		Error:      envelope.Error{Kind: kind, Message: why},
 		Provenance: provenance(request),
 	}
+	envelope.MarkSignature(&r, request)
 	return r.Encode()
 }
 
 // NotAnswered returns the result of a task that ends while it waits for its agent.
 func NotAnswered(request envelope.Task, run task.Run, status envelope.Status, kind envelope.Kind, why string, now time.Time) envelope.Result {
-	return envelope.Result{
+	r := envelope.Result{
 		TaskID: request.ID, AgentID: request.Agent, Status: status,
 		Output:     envelope.Output{Summary: "Not answered: " + why, Enforcement: run.Terms.Levels},
 		Time:       envelope.TimeUsed{Started: run.Intent, Finished: now, Wall: now.Sub(run.Intent)},
 		Error:      envelope.Error{Kind: kind, Message: why},
 		Provenance: provenance(request),
 	}
+	envelope.MarkSignature(&r, request)
+	return r
 }
 
 // Withheld returns the result of a task whose answer isn't shown. It keeps cost, time and
@@ -79,6 +82,7 @@ func Withheld(request envelope.Task, answer []byte, status envelope.Status, kind
 		Error:      envelope.Error{Kind: kind, Message: why},
 		Provenance: was.Provenance,
 	}
+	envelope.MarkSignature(&r, request)
 	return r.Encode()
 }
 

@@ -24,11 +24,11 @@ func (tx *Tx) MessagesSince(t task.Task, seq int64) ([]task.Message, error) {
 	return messages, nil
 }
 
-// CountUnansweredRuns counts the runs of a task that ended in words, and without an answer.
-func (tx *Tx) CountUnansweredRuns(seq int64) (int, error) {
-	n, _, err := first(context.Background(), tx.write, one[int], spokenQuery, seq, string(task.CauseNoAnswer))
+// CountRuns counts the runs of a task that ended with a cause.
+func (tx *Tx) CountRuns(seq int64, cause task.Cause) (int, error) {
+	n, _, err := first(context.Background(), tx.write, one[int], spokenQuery, seq, string(cause))
 	if err != nil {
-		return 0, fmt.Errorf("count the turns of task %d: %w", seq, err)
+		return 0, fmt.Errorf("count the runs of task %d: %w", seq, err)
 	}
 	return n, nil
 }

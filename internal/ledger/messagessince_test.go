@@ -53,7 +53,7 @@ func TestTurnsAreCountedByTheirRuns(t *testing.T) {
 				return err
 			}
 		}
-		n, err := tx.CountUnansweredRuns(seq)
+		n, err := tx.CountRuns(seq, task.CauseNoAnswer)
 		if n != 2 {
 			t.Errorf("Spoken() = %d; want 2", n)
 		}

@@ -57,8 +57,17 @@ const builtInSchema = "schema://ainl/agent-output/v1"
 // schema can't be checked and only gives a warning (AINL-42).
 func (q *question) outputContract() envelope.Level {
 	if unknown := q.rules.UnknownStep; unknown != nil {
-		if step := unknown(q.Task); step != "" {
-			q.warn("metadata", fmt.Sprintf("names %.250s, which is not in workflows, so the answer is not held to it", step))
+		switch field, why := unknown(q.Task); {
+		case why == "":
+		case q.Clutch == nil:
+			q.warn(field, why)
+		default:
+			q.object(envelope.InvalidEnvelope, field, why)
+		}
+	}
+	if unknown := q.rules.UnknownVersion; unknown != nil && q.Clutch != nil {
+		if why := unknown(q.Clutch.SchemaRef); why != "" {
+			q.object(envelope.InvalidEnvelope, "schema_ref", why)
 		}
 	}
 	if q.Contract == nil {

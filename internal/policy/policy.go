@@ -60,6 +60,9 @@ func Decide(t envelope.Task, agent *Subject, rules Rules, now time.Time) task.Ve
 		}
 		q.setLevel(c.name, c.judge(&q))
 	}
+	if t.Clutch.IsSigned() { // CLUTCH-63
+		q.warn("security.auth", "is "+envelope.Unverified+": mailboxd verifies no signature")
+	}
 	return q.answer()
 }
 

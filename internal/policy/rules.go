@@ -25,7 +25,11 @@ type Rules struct {
 
 	// UnknownStep says which step of a workflow a task names that is not known; "" for none.
 	// Nil: no step is looked at (CLUTCH-42).
-	UnknownStep func(t envelope.Task) string
+	UnknownStep func(t envelope.Task) (field, why string)
+
+	// UnknownVersion says why a schema of a request in Clutch has no such version; "" if it has, or
+	// no version is known. nil: none is known.
+	UnknownVersion func(schemaRef string) string
 }
 
 // A Class limits each task of the agents whose manifests name it (AINL-18).

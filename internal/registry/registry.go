@@ -78,7 +78,7 @@ func (t *Registry) Replace(loaded config.Loaded) error {
 		return fmt.Errorf("policy.schemas: %w", err)
 	}
 	rules := cfg.Policy.Rules()
-	rules.KnowsSchema = schemas.Has
+	rules.KnowsSchema, rules.UnknownVersion = schemas.Has, schemas.UnknownVersion
 	workflows := cfg.Steps()
 	rules.UnknownStep = workflows.Unknown
 	agents, err := agent.New(bindings, agent.Options{

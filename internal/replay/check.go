@@ -75,11 +75,15 @@ func replayed(messages []Message) map[revision]*folded {
 			Attempt int            `json:"attempt"`
 			Payload jsontext.Value `json:"payload"`
 			Meta    struct {
-				Revision int `json:"revision"`
+				Revision int    `json:"revision"`
+				Cause    string `json:"causation_id"`
 			} `json:"meta"`
 		}
 		if json.Unmarshal(m.Line, &e, lenient) != nil {
 			continue
+		}
+		if m.Type == "task.request" && m.From == orchestrator && e.Meta.Cause != "" {
+			continue // the request again, for the agent that was chosen
 		}
 		if m.Type == "task.request" {
 			latest[m.Task]++

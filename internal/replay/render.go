@@ -5,9 +5,6 @@ package replay
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
 	"slices"
 	"strconv"
 
@@ -30,6 +27,7 @@ type Subject struct {
 	Message string        // the ID of the message that requested it
 	Result  []byte        // of a done task; nil when it is too old to be kept
 	End     int64         // the Seq of the event that ended it; 0: it is not done
+	Chosen  int64         // the Seq of the event that chose its agent, see conversation.ChosenBy
 }
 
 // A Message is a message of the event store.
@@ -42,27 +40,6 @@ type Message struct {
 	Thread string
 	Task   string
 	From   string // without "agent:"
-}
-
-// ends are the events that can end a task. Of several, the last one did.
-var ends = []task.Kind{
-	task.KindTaskFinished, task.KindTaskCancelled, task.KindTaskRejected, task.KindTaskSuperseded, task.KindResultAdopted,
-	task.KindApprovalApproved, task.KindApprovalDenied, task.KindApprovalExpired,
-	task.KindOversightApproved, task.KindOversightRejected, task.KindOversightExpired,
-}
-
-// EndOf returns the Seq of the event that ended a revision; 0 for one that is not done. The events
-// are those of its task.
-func EndOf(row task.Task, events []task.Event) (end int64) {
-	if row.State != task.Done {
-		return 0
-	}
-	for _, e := range events {
-		if e.Revision == row.Revision && slices.Contains(ends, e.Kind) {
-			end = max(end, e.Seq)
-		}
-	}
-	return end
 }
 
 // Render returns the messages that an event is, in order. The next event of the same revision
@@ -78,10 +55,10 @@ func Render(e task.Event, s Subject, next *task.Event) []Message {
 		said = r.outcome()
 	case e.Kind == task.KindTaskStarted, e.Kind == task.KindTaskClaimed:
 		said = []envelope.Message{r.progress(envelope.Reports, "its agent is at work")}
-	case e.Kind == task.KindTaskRetried, e.Kind == task.KindTaskPutBack, e.Kind == task.KindLeaseExpired:
+	case e.Kind == task.KindLeaseExpired:
 		said = []envelope.Message{r.progress(envelope.Waits, "another attempt follows")}
 	case e.Kind == task.KindRoutingDecided:
-		said = []envelope.Message{r.routing(envelope.Routes)}
+		said = append([]envelope.Message{r.routing(envelope.Routes), r.forwarded()}, r.notify(nil)...)
 	case e.Kind == task.KindRoutingFailed:
 		said = []envelope.Message{r.routing(envelope.Strands)}
 	default:
@@ -92,7 +69,7 @@ func Render(e task.Event, s Subject, next *task.Event) []Message {
 	}
 	messages := make([]Message, len(said))
 	for i, m := range said {
-		messages[i] = r.write(m, i)
+		messages[i] = r.write(m)
 	}
 	return messages
 }
@@ -107,8 +84,9 @@ type renderer struct {
 // whatever dialect it was requested.
 func (r renderer) facts() conversation.Request {
 	return conversation.Request{
-		ID: r.Row.ID, Type: r.Row.Type, Requester: r.Row.Requester, Agent: r.Row.Agent, Dialect: envelope.CLowl,
+		ID: r.Row.ID, Type: r.Row.Type, Requester: r.Row.Requester, Agent: r.Row.Agent, Dialect: envelope.Clutch,
 		Message: r.Message, Thread: r.Thread, Trace: r.Run,
+		Origin: conversation.Origin{Clutch: r.Request.Clutch, Seq: r.Row.Seq, Received: r.Row.Received, Chosen: r.Chosen},
 	}
 }
 
@@ -152,6 +130,28 @@ func (r renderer) progress(act envelope.Act, text string) envelope.Message {
 	return m
 }
 
+// forwarded returns the request as the orchestrator sends it to the agent that was chosen
+// (CLUTCH-90).
+func (r renderer) forwarded() envelope.Message {
+	m := r.request()
+	if raw := r.Request.Raw; r.Row.Dialect == envelope.Clutch && raw != nil {
+		codec, _ := dialect.Of(envelope.Clutch)
+		m, _ = codec.Decode(raw, envelope.Legacy)
+		m.Clutch.IdempotencyKey, m.Clutch.Role, m.Clutch.Recipients = "", "", nil
+	}
+	var decision struct {
+		Selected string `json:"selected"`
+	}
+	_ = json.Unmarshal(r.event.Data, &decision, lenient) // the agent of the task, then
+	m.From, m.To = orchestrator, []string{cmp.Or(decision.Selected, r.Row.Agent)}
+	m.ID, m.Cause, m.Extra = "", conversation.MessageID(r.event, envelope.Routes), nil
+	return m
+}
+
+// orchestrator sends a request to the agent that was chosen for it. No line has it as its sender
+// in Clutch (CLUTCH-91).
+const orchestrator = "orchestrator"
+
 // routing returns a decision of the router, or that it found no agent.
 func (r renderer) routing(act envelope.Act) envelope.Message {
 	m := r.message(act)
@@ -174,25 +174,34 @@ func (r renderer) system() envelope.Message {
 
 // message returns a message of the agent to the requester.
 func (r renderer) message(act envelope.Act) envelope.Message {
-	return envelope.Message{Act: act, Task: r.Row.ID, From: r.Row.Agent, To: []string{r.Row.Requester}, Type: r.Row.Type}
+	return envelope.Message{Act: act, Task: r.Row.ID, From: r.Row.Agent, To: []string{r.Row.Requester}, Type: r.Row.Type, Asked: r.Request.Clutch}
 }
 
 // write encodes a message. A request that came in Clutch stays as it was said.
-func (r renderer) write(m envelope.Message, at int) Message {
+func (r renderer) write(m envelope.Message) Message {
 	if m.Act == envelope.Requests && r.Row.Dialect == envelope.Clutch && r.Request.Raw != nil && r.event.Kind == task.KindTaskAccepted {
 		if said := read(r.event.Seq, r.Request.Raw); said.Type == "task.request" {
 			return said // not one of the types of before
 		}
 	}
 	m.Time, m.Thread, m.Trace = r.event.Time, r.Thread, r.Run
-	return r.complete(m, at)
+	source, id := m.ID, cmp.Or(m.ID, conversation.MessageID(r.event, m.Act))
+	switch {
+	case m.Act != envelope.Requests:
+		source = "" // it has the same name in the inbox of the requester
+	case r.Row.Revision == 1 && r.event.Kind == task.KindTaskAccepted:
+		id = "msg_" + string(r.Row.ID) // as in the inbox of an agent that reads Clutch
+	default:
+		id = conversation.MessageID(r.event, m.Act)
+	}
+	return r.complete(m, id, source)
 }
 
-// complete encodes a message, and adds the names that only the ledger has. It is called by its
-// place in the store: in other dialects messages have no names, or several have the same.
-func (r renderer) complete(m envelope.Message, at int) Message {
-	source := m.ID
-	m.ID = stableID(r.Run, r.event.Seq, at)
+// complete encodes a message, and adds the names that only the ledger has. Its ID is one of the
+// store, since in other dialects messages have no names, or several have the same; source is the
+// one that its sender gave it.
+func (r renderer) complete(m envelope.Message, id, source string) Message {
+	m.ID = id
 	m.To = slices.DeleteFunc(slices.Clone(m.To), func(name string) bool { return name == "" })
 	codec, _ := dialect.Of(envelope.Clutch)
 	line, _ := codec.Encode(m)
@@ -277,16 +286,10 @@ func Forward(seq int64, m task.Message, s Subject) (Message, bool) {
 	r := renderer{task.Event{Seq: seq, Time: m.Time}, s}
 	said.Thread, said.Trace = cmp.Or(said.Thread, s.Thread), cmp.Or(s.Run, said.Trace)
 	if s.Row.ID == "" { // it is about no task
-		r.Row.ID = envelope.ID(stableID("", seq, 0))
+		r.Row.ID = envelope.ID(conversation.MessageID(r.event, said.Act))
 		r.Run, r.Thread = cmp.Or(said.Trace, string(r.Row.ID)), said.Thread
 	}
-	return r.complete(said, 0), true
-}
-
-// stableID names a message that had no name: the same each time.
-func stableID(run string, seq int64, at int) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%d\n%d", run, seq, at))
-	return "msg_" + hex.EncodeToString(sum[:12])
+	return r.complete(said, conversation.MessageID(r.event, said.Act), said.ID), true
 }
 
 // read takes the names out of an envelope.

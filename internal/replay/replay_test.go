@@ -100,18 +100,3 @@ func TestAPlantedDifferenceIsFound(t *testing.T) {
 		}
 	}
 }
-
-func TestATaskEndsWithTheLastOfItsEnds(t *testing.T) {
-	row := task.Task{ID: "t1", Revision: 1, State: task.Done}
-	all := []task.Event{
-		{Seq: 1, Kind: task.KindTaskAccepted, Revision: 1}, {Seq: 2, Kind: task.KindTaskFinished, Revision: 1},
-		{Seq: 3, Kind: task.KindApprovalApproved, Revision: 1}, {Seq: 4, Kind: task.KindTaskFinished, Revision: 2}, {Seq: 5, Kind: task.KindTaskNoticed, Revision: 1},
-	}
-	if end := replay.EndOf(row, all); end != 3 {
-		t.Errorf("EndOf = %d; want the approval of the answer", end)
-	}
-	row.State = task.Review
-	if end := replay.EndOf(row, all); end != 0 {
-		t.Errorf("EndOf = %d; want none of a task that is not done", end)
-	}
-}

@@ -1,7 +1,10 @@
 package schema
 
 import (
+	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -31,4 +34,23 @@ func PayloadTypeOf(ref string) string {
 		return ""
 	}
 	return strings.ReplaceAll(parts[1], "/", ".") + ".v" + parts[2]
+}
+
+// UnknownVersion says that a set has a schema in other versions than a ref names; "" if it has this
+// version, or knows none of it (CLUTCH-14).
+func (s *Set) UnknownVersion(ref string) string {
+	name, version, versioned := strings.Cut(ref, "@")
+	if !versioned || s.Has(ref) {
+		return ""
+	}
+	var known []string
+	for _, other := range slices.Sorted(maps.Keys(s.texts)) {
+		if own, v, _ := strings.Cut(other, "@"); own == name {
+			known = append(known, v)
+		}
+	}
+	if len(known) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("names version %.250q of %.250s, which is not known; known: %q", version, name, known)
 }

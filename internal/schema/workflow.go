@@ -3,6 +3,7 @@ package schema
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"mailboxd/envelope"
@@ -37,16 +38,35 @@ func (w Workflows) Step(name StepName) (Step, bool) {
 // StepOf returns the step that a task is for, and whether it is known.
 func (w Workflows) StepOf(t envelope.Task) (Step, bool) { return w.Step(StepNameOf(t)) }
 
-// Unknown returns the step that a task names and that is not known, as words; "" for none.
-func (w Workflows) Unknown(t envelope.Task) string {
+// Unknown returns the field in which a task names a step that is not known, and what is wrong with
+// it; "" for nothing. In Clutch the field is one of meta (CLUTCH-42), and else the metadata.
+func (w Workflows) Unknown(t envelope.Task) (field, why string) {
 	if len(t.Metadata) == 0 && t.Clutch == nil {
-		return ""
+		return "", ""
 	}
 	name := StepNameOf(t)
 	if _, ok := w.Step(name); ok || name == (StepName{}) {
-		return ""
+		return "", ""
 	}
-	return fmt.Sprintf("step %q of workflow %q", name.Step, name.Workflow)
+	steps, known := w[name.Workflow]
+	switch {
+	case t.Clutch == nil:
+		return "metadata", fmt.Sprintf("names step %.250q of workflow %.250q, which is not in workflows, so the answer is not held to it", name.Step, name.Workflow)
+	case name.Workflow == "":
+		return "meta.workflow", fmt.Sprintf("required, since meta.step names step %.250q", name.Step)
+	case !known:
+		return "meta.workflow", fmt.Sprintf("names %.250q, which is not in workflows; known: %q", name.Workflow, slices.Sorted(maps.Keys(w)))
+	case name.Step == "":
+		return "meta.step", fmt.Sprintf("required, since meta.workflow names %.250q; its steps: %q", name.Workflow, stepIDs(steps))
+	}
+	return "meta.step", fmt.Sprintf("names %.250q, which is no step of workflow %.250q; its steps: %q", name.Step, name.Workflow, stepIDs(steps))
+}
+
+func stepIDs(steps []Step) (ids []string) {
+	for _, s := range steps {
+		ids = append(ids, s.ID)
+	}
+	return ids
 }
 
 // ReviewerOf returns the agent that has to approve the answer of a task; "" for none.

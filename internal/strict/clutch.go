@@ -187,7 +187,7 @@ func clutchSecurity(o object) error {
 	if err != nil {
 		return err
 	}
-	if sandbox, there := policy["sandbox"]; there && boolean(sandbox) != nil {
+	if boolean(policy["sandbox"]) != nil {
 		return errors.New("security.policy.sandbox must be a boolean")
 	}
 	if network, err := policy.text("network", false); err != nil || network != "" && !slices.Contains([]string{"none", "egress-restricted", "egress-allowed"}, network) {

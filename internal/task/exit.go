@@ -19,6 +19,7 @@ const (
 	CausePutBack        Cause = "put_back"         // the run does not count: its agent needs a login, or its provider reached a limit
 	CauseSandbox        Cause = "sandbox"          // the sandbox could not be made, so no agent ran
 	CauseNoAnswer       Cause = "spoke"            // the run ended without an answer, because its agent waits for others
+	CauseRefused        Cause = "refused"          // the run ended without an answer, after a message that is refused, such as the call of a tool
 )
 
 // An Exit says how a run ended. It is part of exit.json.

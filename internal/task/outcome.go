@@ -35,6 +35,9 @@ func (o Outcome) EndData() map[string]any {
 	if o.Result.Error != (envelope.Error{}) {
 		data["error"] = o.Result.Error.Kind
 		data["message"] = o.Result.Error.Message
+		if code := o.Result.Error.Code; code != "" {
+			data["code"] = code
+		}
 	}
 	return data
 }

@@ -309,7 +309,7 @@ func (f *Details) outcome(r client.Run, now time.Time) string {
 		case "":
 		case task.CausePutBack:
 			note = ", not counted"
-		case task.CauseNoAnswer:
+		case task.CauseNoAnswer, task.CauseRefused:
 			how += ", without an answer yet"
 		default:
 			how += ", ended by us: " + string(r.Cause)
