@@ -60,10 +60,15 @@ type Record struct {
 	Tasks    int       `json:"tasks"`    // in their latest revisions
 	Open     int       `json:"open"`     // of them
 	Omitted  []string  `json:"omitted,omitempty"`
+	Digests  string    `json:"digests,omitempty"` // SHA-256 of digests.jsonl; absent: made by an earlier version
+	Digest   string    `json:"digest,omitempty"`  // of the other members
 }
 
-// format is the version of the layout of a backup.
-const format = 1
+// format is the version of the layout of a backup. Those of the earlier one have no digests.
+const (
+	format               = 2
+	formatWithoutDigests = 1
+)
 
 // Make copies a mailbox and its state to a directory, which it creates with mode 0700. The
 // ledger is copied first, as one moment. What the rest has beyond that moment is noticed when
@@ -76,6 +81,9 @@ func Make(ctx context.Context, at Location, dir, version string) (r Record, err 
 	r = Record{Format: format, Mailboxd: version, Root: at.Root, State: at.State}
 	if err = r.snapshot(ctx, at, dir); err == nil {
 		err = r.copyFiles(ctx, at, dir)
+	}
+	if err == nil {
+		err = r.writeDigests(ctx, dir)
 	}
 	if err == nil {
 		err = syncAll(dir)
@@ -204,6 +212,7 @@ func isOfDaemon(name string) bool {
 }
 
 func (r *Record) write(dir string) error {
+	r.Digest = r.digest()
 	text, err := json.Marshal(r, jsontext.WithIndent("  "))
 	if err != nil {
 		return err
@@ -220,7 +229,7 @@ func ReadRecord(dir string) (r Record, err error) {
 	if err == nil {
 		err = json.Unmarshal(text, &r)
 	}
-	if err == nil && r.Format != format {
+	if err == nil && r.Format != format && r.Format != formatWithoutDigests {
 		err = fmt.Errorf("has format %d, and this version knows format %d", r.Format, format)
 	}
 	if err != nil {

@@ -26,6 +26,9 @@ func (r Restoration) Print(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "restored  %s, as of %s\n", term.Escape(r.Root), r.Backup.Made.Local().Format("2006-01-02 15:04:05"))
 	fmt.Fprintf(&b, "state     %s\n", term.Escape(r.State))
+	if !r.Verified {
+		b.WriteString("unchecked the backup is of an earlier version, which made no digests: it could have been changed\n")
+	}
 	if r.Kept {
 		b.WriteString("mailbox   was there, and stays as it is\n")
 	}

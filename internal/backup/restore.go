@@ -27,6 +27,7 @@ type Restoration struct {
 	Backup   Record        `json:"backup"`
 	Root     string        `json:"root"`
 	State    string        `json:"state"`
+	Verified bool          `json:"verified"`           // every file is as it was backed up; false: the backup has no digests
 	Kept     bool          `json:"mailbox_kept"`       // the mailbox was there and stays as it is
 	Replaced string        `json:"replaced,omitempty"` // where the state that was there is now
 	Held     []envelope.ID `json:"held"`               // as recovered
@@ -63,6 +64,10 @@ func Restore(ctx context.Context, dir string, at Location, opts Options) (r Rest
 	if r.Backup, err = ReadRecord(dir); err != nil {
 		return r, fmt.Errorf("restore: %w", err)
 	}
+	if err = r.Backup.verify(ctx, dir); err != nil {
+		return r, fmt.Errorf("restore %s: %w", dir, err)
+	}
+	r.Verified = r.Backup.Digests != ""
 	box, err := mailbox.Open(at.Root)
 	if err != nil {
 		return r, fmt.Errorf("restore: %w", err)
