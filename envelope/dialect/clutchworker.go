@@ -13,6 +13,45 @@ import (
 // Dispatch is the standard input of a program of the profile clutch-worker: a task as a
 // task.request, and a context, as one object.
 func Dispatch(t envelope.Task, context map[string]jsontext.Value) []byte {
+	return dispatched(t, Retell(t, envelope.Clutch), context)
+}
+
+// DispatchAction is the standard input of such a program in the form of the reference: the task as
+// {taskId, runId, threadId, parentTaskId, action, input, constraints}, and a context, as one object.
+// The action is the type of the task, and input its payload, which is an object. The constraints
+// are those of the budget, which is what may be left of that of the task.
+func DispatchAction(t envelope.Task, budget envelope.Budget, context map[string]jsontext.Value) []byte {
+	m, findings := clutchCodec{}.Decode(Retell(t, envelope.Clutch), envelope.Legacy)
+	if findings.Refused() || m.Clutch == nil {
+		m.Clutch = &envelope.ClutchPart{Payload: t.Payload}
+	}
+	asker := clutchAsker(t)
+	input := m.Clutch.Payload
+	if input.Kind() != '{' {
+		input = object(map[string]jsontext.Value{"input": or(input, jsontext.Value("null"))})
+	}
+	var constraints, w writer
+	constraints.add("maxTokens", numberValue(budget.Tokens))
+	if budget.USDCents != nil {
+		constraints.add("maxCost", jsontext.Value(dollars(*budget.USDCents)))
+	}
+	if limit := m.Clutch.MaxRuntime; limit > 0 {
+		constraints.add("maxRuntimeSec", strconv.AppendFloat(nil, limit.Seconds(), 'f', -1, 64))
+	}
+	w.word("taskId", asker.Clutch.TaskID)
+	w.word("runId", asker.Clutch.RunID)
+	w.word("threadId", asker.Thread)
+	w.word("parentTaskId", string(m.Clutch.Parent))
+	w.word("action", cmp.Or(t.Type, plainTypes["REQ"]))
+	w.add("input", input)
+	if constraints.text != nil {
+		w.add("constraints", constraints.end())
+	}
+	return dispatched(t, w.end(), context)
+}
+
+// dispatched is a task and its context as one object.
+func dispatched(t envelope.Task, task []byte, context map[string]jsontext.Value) []byte {
 	asker := clutchAsker(t)
 	all := map[string]jsontext.Value{
 		"taskId": quoted(asker.Clutch.TaskID), "runId": quoted(asker.Clutch.RunID), "threadId": quoted(asker.Thread),
@@ -20,7 +59,7 @@ func Dispatch(t envelope.Task, context map[string]jsontext.Value) []byte {
 	for name, value := range context {
 		all[name] = value
 	}
-	return line(object(map[string]jsontext.Value{"dispatch": Retell(t, envelope.Clutch), "context": object(all)}))
+	return line(object(map[string]jsontext.Value{"dispatch": task, "context": object(all)}))
 }
 
 // DecodeWorkerReply reads what such a program printed: {taskId, success, output, error, usage}.

@@ -91,6 +91,7 @@ const (
 	None    Stdin = "none"
 
 	Dispatch Stdin = "dispatch" // dispatch.json, a task.request of Clutch and its context
+	Action   Stdin = "action"   // dispatch.json, the task as the reference of Clutch gives it: {taskId, action, input}, and its context
 )
 
 // Resend says what a changed request with the id of a started task means.
@@ -208,8 +209,8 @@ func (b Binding) checkWords() (found []*FieldError) {
 	if !slices.Contains(formats, b.Output) {
 		found = append(found, wrong("exec.output", "%q is not one of %s", b.Output, strings.Join(Formats(), ", ")))
 	}
-	if !slices.Contains([]Stdin{Request, Prompt, Dispatch, None}, b.Stdin) {
-		found = append(found, wrong("exec.stdin", "%q is not one of request, prompt, dispatch, none", b.Stdin))
+	if !slices.Contains([]Stdin{Request, Prompt, Dispatch, Action, None}, b.Stdin) {
+		found = append(found, wrong("exec.stdin", "%q is not one of request, prompt, dispatch, action, none", b.Stdin))
 	}
 	if b.Resend != Rerun && b.Resend != Refuse {
 		found = append(found, wrong("resend", "%q is not one of rerun, refuse", b.Resend))

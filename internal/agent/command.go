@@ -19,7 +19,7 @@ import (
 const (
 	requestFile  = "request.json"   // the request; its exact bytes if they are of the agent's dialect
 	promptFile   = "prompt.txt"     // the task as text, if stdin is Prompt
-	dispatchFile = "dispatch.json"  // the task and its context, if stdin is Dispatch
+	dispatchFile = "dispatch.json"  // the task and its context, if stdin is Dispatch or Action
 	resultFile   = "result.json"    // the agent's answer, if it writes one
 	progressFile = "progress.jsonl" // the agent's progress, if it reports any
 )
@@ -162,7 +162,7 @@ func (g *Agent) spec(j task.Job) (runner.Spec, error) {
 		}
 	case Prompt:
 		s.Stdin = inDir(j, promptFile)
-	case Dispatch:
+	case Dispatch, Action:
 		s.Stdin = inDir(j, dispatchFile)
 	}
 	return s, nil

@@ -34,6 +34,9 @@ func (g *Agent) dispatch(j task.Job) []byte {
 	if j.Allowance.USDCents != nil {
 		say("maxCostCents", *j.Allowance.USDCents)
 	}
+	if g.binding.Stdin == Action {
+		return append(dialect.DispatchAction(j.Task, j.Allowance, context), '\n')
+	}
 	return append(dialect.Dispatch(j.Task, context), '\n')
 }
 

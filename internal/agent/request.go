@@ -37,7 +37,7 @@ func (g *Agent) prepare(j task.Job) (runner.Spec, error) {
 			return runner.Spec{}, err
 		}
 	}
-	if g.binding.Stdin == Dispatch {
+	if g.binding.Stdin == Dispatch || g.binding.Stdin == Action {
 		if err := create(inDir(j, dispatchFile), g.dispatch(j)); err != nil {
 			return runner.Spec{}, err
 		}

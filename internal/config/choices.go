@@ -37,7 +37,7 @@ var choices = map[string][]string{
 	"agents[].dialect":             {"ainl", "clowl", "cap", "clutch"},
 	"agents[].profile":             append([]string{""}, agent.Profiles()...),
 	"agents[].exec.output":         agent.Formats(),
-	"agents[].exec.stdin":          {string(agent.Request), string(agent.Prompt), string(agent.Dispatch), string(agent.None)},
+	"agents[].exec.stdin":          {string(agent.Request), string(agent.Prompt), string(agent.Dispatch), string(agent.Action), string(agent.None)},
 	"agents[].sandbox.profile":     sandbox.Profiles(),
 	"agents[].sandbox.missing":     {string(sandbox.Refuse), string(sandbox.Weaker), string(sandbox.Open)},
 	"agents[].resend":              {string(agent.Rerun), string(agent.Refuse)},
