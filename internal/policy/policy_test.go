@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -104,6 +105,69 @@ func TestToolsAreTheOnesAllSidesAllow(t *testing.T) {
 		v := policy.Decide(asks, &c.agent, policy.Rules{}, noon)
 		if !v.Admit || !slices.Equal(v.Tools, c.want) || (v.Tools == nil) != (c.want == nil) || (len(v.Findings) > 0) != c.wantsAWarning {
 			t.Errorf("AINL-47 %s: Decide = %+v; want tools %q", c.name, v, c.want)
+		}
+	}
+}
+
+// The message names the first ten tools that are missing.
+func TestTheWarningOfMissingToolsNamesTen(t *testing.T) {
+	asks := newTask()
+	for n, want := range []string{
+		9:  `"t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8", "t9"`,
+		10: `"t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8", "t9" and 1 more`,
+		11: `"t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8", "t9" and 2 more`,
+	} {
+		asks.AllowedTools = append(asks.AllowedTools, fmt.Sprint("t", n))
+		if want == "" {
+			continue
+		}
+		v := policy.Decide(asks, &policy.Subject{Tools: []string{"http"}}, policy.Rules{}, noon)
+		if got := v.Findings.String(); !strings.HasSuffix(got, "does not have "+want) {
+			t.Errorf("AINL-47: %d tools are missing: %q; want the end %q", n+1, got, want)
+		}
+	}
+}
+
+func TestAnInputThatJustFitsIsAdmitted(t *testing.T) {
+	for _, c := range []struct {
+		bytes, divisor int
+		refused        string // "" if it is admitted
+	}{
+		{bytes: 40}, {bytes: 37}, {bytes: 41, refused: "is about 11 tokens (41 bytes)"}, {bytes: 45, refused: "is about 12 tokens (45 bytes)"},
+		{bytes: 20, divisor: 2}, {bytes: 21, divisor: 2, refused: "is about 11 tokens (21 bytes)"},
+		{bytes: 10, divisor: 1}, {bytes: 40, divisor: -1},
+	} {
+		asks := newTask()
+		asks.Input = []byte(strings.Repeat(" ", c.bytes))
+		v := policy.Decide(asks, &policy.Subject{Manifest: &envelope.Manifest{MaxContextSize: 10}}, policy.Rules{ContextDivisor: c.divisor}, noon)
+		if v.Admit != (c.refused == "") || !strings.Contains(v.Findings.String(), c.refused) {
+			t.Errorf("AINL-20: %d bytes, %d a token: %q; want %q", c.bytes, c.divisor, v.Findings, c.refused)
+		}
+	}
+}
+
+func TestTheRefusalOfAnEnvironmentSaysWhetherItIsMissing(t *testing.T) {
+	for environment, want := range map[string]string{
+		"": "is missing", "production": `does not work in "production"`, "staging": "",
+	} {
+		asks := newTask()
+		asks.Environment = environment
+		v := policy.Decide(asks, &policy.Subject{Environments: []string{"staging"}}, policy.Rules{}, noon)
+		if v.Admit != (want == "") || !strings.Contains(v.Findings.String(), want) {
+			t.Errorf("AINL-52: environment %q: %q; want %q", environment, v.Findings, want)
+		}
+	}
+}
+
+func TestTheBuiltInSchemaIsKnownWithoutAFile(t *testing.T) {
+	for ref, want := range map[string]envelope.Level{
+		"schema://ainl/agent-output/v1": envelope.LevelDaemon, "schema://ainl/agent-output/v2": envelope.LevelAdvisory, "": envelope.LevelDaemon,
+	} {
+		asks := newTask()
+		asks.Contract = &envelope.OutputContract{SchemaRef: ref}
+		v := policy.Decide(asks, &policy.Subject{}, policy.Rules{}, noon)
+		if got := v.Levels[envelope.ControlOutputContract]; got != want || (len(v.Findings) > 0) != (want == envelope.LevelAdvisory) {
+			t.Errorf("AINL-42: schema_ref %q: level %q, findings %q; want %q", ref, got, v.Findings, want)
 		}
 	}
 }

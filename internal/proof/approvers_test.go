@@ -66,6 +66,27 @@ func TestADecisionFromTheLedgerCountsOnlyAsItWasSigned(t *testing.T) {
 	}
 }
 
+func TestASignatureIsValidForAYearAtMost(t *testing.T) {
+	now := time.Date(2026, 3, 9, 12, 0, 0, 0, time.UTC)
+	for validity, want := range map[time.Duration]time.Duration{
+		time.Hour: time.Hour, 0: proof.MaxValidity, -time.Hour: proof.MaxValidity, 2 * proof.MaxValidity: proof.MaxValidity,
+	} {
+		if got := (proof.Approvers{Validity: validity}).Expiry(now); !got.Equal(now.Add(want)) {
+			t.Errorf("Expiry of a signature with validity %v is in %v; want %v", validity, got.Sub(now), want)
+		}
+	}
+	signer := ed25519Signer(t)
+	approvers := proof.Approvers{Mailbox: "m", List: []proof.Approver{{Name: "ada", Min: task.ProofKey, Keys: []ssh.PublicKey{signer.PublicKey()}}}}
+	row, c := decided(t, approvers, signer)
+	const tolerated = proof.MaxValidity + time.Hour // clocks differ
+	for before, counts := range map[time.Duration]bool{tolerated: true, tolerated + time.Second: false} {
+		c.Decided = c.Proof.Expires.Add(-before)
+		if _, err := approvers.Check(row, c, time.Now()); (err == nil) != counts {
+			t.Errorf("a decision %v before its signature expires: %v; want it to count: %t", before, err, counts)
+		}
+	}
+}
+
 func TestAnApproverWithoutAProofNeedsNone(t *testing.T) {
 	a := proof.Approvers{List: []proof.Approver{{Name: "bob"}}}
 	if level, err := a.Check(task.Task{}, task.Consent{Decision: task.Approved, Decider: "bob"}, time.Now()); err != nil || level != task.ProofNone {

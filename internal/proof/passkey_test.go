@@ -1,6 +1,7 @@
 package proof_test
 
 import (
+	"bytes"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -14,6 +15,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/big"
 	"slices"
 	"strings"
 	"testing"
@@ -278,6 +280,70 @@ func TestALineOfAPasskeyIsReadAsItIsWritten(t *testing.T) {
 	} {
 		if _, err := proof.ParsePasskey(line); err == nil {
 			t.Errorf("%s is read as a passkey", name)
+		}
+	}
+}
+
+func TestAPasskeyIsReadUpToItsLimits(t *testing.T) {
+	p := newSoftPasskey(t, es256(t))
+	p.id = make([]byte, 1023)
+	if got := p.passkey(); len(got.ID) != len(p.id) {
+		t.Errorf("an id of %d bytes is read as %d bytes", len(p.id), len(got.ID))
+	}
+	if _, err := proof.ParsePasskey(strings.Replace(p.line(), pageHost, "mbx-az-09.localhost", 1)); err != nil {
+		t.Errorf("a host of letters, digits and hyphens: %v", err)
+	}
+	for size, fits := range map[int]bool{2 << 10: true, 2<<10 + 1: false} {
+		line := strings.Join([]string{"passkey", pageHost, "aaaa", b64(rsaKeyOf(t, size))}, " ")
+		if _, err := proof.ParsePasskey(line); (err == nil) != fits {
+			t.Errorf("a key of %d bytes: %v; want it read: %t", size, err, fits)
+		}
+	}
+	assertion := p.sign(statement)
+	for size, fits := range map[int]bool{16 << 10: true, 16<<10 + 1: false} {
+		padded := append(slices.Clone(assertion), bytes.Repeat([]byte(" "), size-len(assertion))...)
+		if _, err := proof.VerifyPasskey(statement, padded, []proof.Passkey{p.passkey()}); (err == nil) != fits {
+			t.Errorf("an assertion of %d bytes: %v; want it to count: %t", size, err, fits)
+		}
+	}
+}
+
+// rsaKeyOf returns an RSA key that has a size as PKIX.
+func rsaKeyOf(t *testing.T, size int) []byte {
+	t.Helper()
+	for bits := 8 * (size - 64); ; bits += 8 {
+		n := new(big.Int).Lsh(big.NewInt(1), uint(bits))
+		der, err := x509.MarshalPKIXPublicKey(&rsa.PublicKey{N: n.SetBit(n, 0, 1), E: 65537})
+		if err != nil || len(der) > size {
+			t.Fatalf("no key of %d bytes: %v", size, err)
+		}
+		if len(der) == size {
+			return der
+		}
+	}
+}
+
+func TestALineIsMeantForAPasskeyByItsFirstWord(t *testing.T) {
+	for line, want := range map[string]bool{
+		"passkey": true, "passkey mbx-a.localhost x": true, "passkeys x": false, "ssh-ed25519 AAAA passkey": false, "": false,
+	} {
+		if got := proof.IsPasskey(line); got != want {
+			t.Errorf("IsPasskey(%q) = %t; want %t", line, got, want)
+		}
+	}
+}
+
+func TestANewPasskeyWithCutDataIsRefused(t *testing.T) {
+	p := newSoftPasskey(t, es256(t))
+	p.flags |= 1 << 6
+	p.made() // sets the data of a new passkey
+	whole := p.rest[:len(p.rest)-len("COSE")]
+	for size := range len(whole) + 1 {
+		p.rest = whole[:size]
+		client, authenticator := p.parts("webauthn.create", []byte("any"))
+		made := p.json(map[string]string{"clientDataJSON": b64(client), "authenticatorData": b64(authenticator), "publicKey": b64(p.public())})
+		if _, err := proof.NewPasskey(made, pageOrigin, pageHost); (err == nil) != (size == len(whole)) {
+			t.Errorf("the first %d of %d bytes up to the end of the id: %v", size, len(whole), err)
 		}
 	}
 }

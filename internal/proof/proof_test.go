@@ -113,6 +113,49 @@ func TestASignatureIsOfOneDecisionAlone(t *testing.T) {
 	}
 }
 
+func TestAStatementIsOneLineForEachField(t *testing.T) {
+	const rest = "task: t1\nrevision: 2\nstage: pre\ndecision: approved\ndigest: abc\nasked: 2026-11-22T12:00:00.123456Z\nexpires: 2026-11-23T12:00:00Z\n"
+	for mailbox, want := range map[string]string{
+		"a b~": "a b~", `say "x"`: `"say \"x\""`, "two\nlines": `"two\nlines"`, "caf\u00e9": `"café"`, "end\x7f": `"end\x7f"`,
+	} {
+		s := statement
+		s.Mailbox, s.Digest = mailbox, "abc"
+		if got := string(s.Encode()); got != "mailboxd approval 1\nmailbox: "+want+"\n"+rest {
+			t.Errorf("the statement of %q is\n%s\nwant the mailbox as %s", mailbox, got, want)
+		}
+	}
+}
+
+func TestASignatureMayBePaddedUpToItsLimit(t *testing.T) {
+	signer := ed25519Signer(t)
+	signed, err := proof.Sign(signer, statement)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for size, fits := range map[int]bool{16 << 10: true, 16<<10 + 1: false} {
+		padded := append(bytes.Clone(signed), bytes.Repeat([]byte("\n"), size-len(signed))...)
+		if _, _, err := proof.Verify(statement, padded, []ssh.PublicKey{signer.PublicKey()}); (err == nil) != fits {
+			t.Errorf("a signature of %d bytes: %v; want it to count: %t", size, err, fits)
+		}
+	}
+}
+
+func TestTheFingerprintOfASignatureIsThatOfItsKey(t *testing.T) {
+	signer := ed25519Signer(t)
+	signed, err := proof.Sign(signer, statement)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := proof.FingerprintOf(proof.KindSSH, string(signed)), ssh.FingerprintSHA256(signer.PublicKey()); got != want {
+		t.Errorf("FingerprintOf = %q; want %q", got, want)
+	}
+	for _, kind := range []string{proof.KindSSH, proof.KindPasskey} {
+		if got := proof.FingerprintOf(kind, "nonsense"); got != "" {
+			t.Errorf("FingerprintOf(%s, nonsense) = %q; want none", kind, got)
+		}
+	}
+}
+
 func TestOnlyATouchedHardwareKeyProvesAPerson(t *testing.T) {
 	for _, c := range []struct {
 		flags byte
@@ -238,16 +281,16 @@ func TestASignatureOfAnotherNamespaceIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
-		namespace string
-		refused   bool
-	}{{"git", true}, {"file", true}, {proof.Namespace, false}} {
-		run(t, nil, "ssh-keygen", "-Y", "sign", "-f", key, "-n", c.namespace, text)
+		namespace, hash string
+		refused         bool
+	}{{"git", "sha512", true}, {"file", "sha512", true}, {proof.Namespace, "sha512", false}, {proof.Namespace, "sha256", false}} {
+		run(t, nil, "ssh-keygen", "-Y", "sign", "-f", key, "-n", c.namespace, "-O", "hashalg="+c.hash, text)
 		signed, err := os.ReadFile(text + ".sig")
 		if err != nil {
 			t.Fatal(err)
 		}
 		if _, _, err := proof.Verify(statement, signed, []ssh.PublicKey{public}); (err != nil) != c.refused {
-			t.Errorf("a signature by ssh-keygen for %q: %v; want refused %t", c.namespace, err, c.refused)
+			t.Errorf("a signature by ssh-keygen for %q with %s: %v; want refused %t", c.namespace, c.hash, err, c.refused)
 		}
 		if err := os.Remove(text + ".sig"); err != nil {
 			t.Fatal(err)

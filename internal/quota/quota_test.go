@@ -72,6 +72,48 @@ func TestTheEndOfALimitIsReadFromTheMessageOfEachProgram(t *testing.T) {
 	}
 }
 
+func TestTimesAreReadWithTheirZonesAndAtTheirLimits(t *testing.T) {
+	now := time.Date(2026, 11, 23, 21, 30, 0, 0, time.UTC)
+	for message, want := range map[string]string{
+		"resets 23:15":                           "2026-11-23T23:15:00Z",
+		"resets 23:59":                           "2026-11-23T23:59:00Z",
+		"resets 23:60":                           "",
+		"resets 24:00":                           "",
+		"resets 1am":                             "2026-11-24T01:00:00Z",
+		"resets 11:60pm":                         "",
+		"resets 2026-11-24 08:15:00 +05:30":      "2026-11-24T02:45:00Z",
+		"resets 2026-11-24 08:15:00 -03:30":      "2026-11-24T11:45:00Z",
+		"resets 11pm (Local)":                    "", // names no zone
+		"resets Mon 9:20pm":                      "2026-11-23T21:20:00Z",
+		"resets Mon 9pm":                         "2026-11-30T21:00:00Z",
+		"resets Nov 23, 9am":                     "2026-11-23T09:00:00Z", // past: not the next year
+		"resets Nov 22, 9pm":                     "",
+		"resets Dec 1, 9am":                      "2026-12-01T09:00:00Z",
+		"resets Dec 0, 9am":                      "",
+		"resets in 2d":                           "2026-11-25T21:30:00Z",
+		"resets in 35 days":                      "2026-12-28T21:30:00Z",
+		"resets in 35 days 1 second":             "",
+		"resets in 20 days 15 days":              "2026-12-28T21:30:00Z",
+		"resets in 20 days 20 days; retry in 1h": "2026-11-23T22:30:00Z", // the first is misread
+	} {
+		at, ok := quota.Reset(message, now)
+		got := ""
+		if ok {
+			got = at.UTC().Format(time.RFC3339)
+		}
+		if got != want {
+			t.Errorf("Reset(%q) = %q; want %q", message, got, want)
+		}
+	}
+}
+
+func TestTheLastDayOfAYearIsADay(t *testing.T) {
+	now := time.Date(2026, 12, 30, 12, 0, 0, 0, time.UTC)
+	if at, ok := quota.Reset("resets 2026-12-31", now); !ok || at.Format(time.DateOnly) != "2026-12-31" {
+		t.Errorf("Reset = %v, %v; want 31 December 2026", at, ok)
+	}
+}
+
 func TestTheNextYearIsMeantInDecember(t *testing.T) {
 	now := time.Date(2026, 12, 30, 12, 0, 0, 0, time.UTC)
 	if at, ok := quota.Reset("resets Jan 2, 9am", now); !ok || at.Format(time.DateOnly) != "2027-01-02" {

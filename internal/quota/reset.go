@@ -84,10 +84,11 @@ func duration(text string) (sum time.Duration, ok bool) {
 			unit = units[strings.TrimSuffix(name, "s")]
 		}
 		n, err := strconv.ParseFloat(strings.TrimRight(text[:digits], "."), 64)
-		if err != nil || unit == 0 || sum > longest || n*float64(unit) > 2*float64(longest) {
+		part := n * float64(unit)
+		if err != nil || unit == 0 || part > float64(longest-sum) {
 			return sum, ok && err != nil
 		}
-		sum, ok, text = sum+time.Duration(n*float64(unit)), true, rest[letters:]
+		sum, ok, text = sum+time.Duration(part), true, rest[letters:]
 	}
 }
 
@@ -142,14 +143,13 @@ func (d *date) read(text string) string {
 // at returns the time of day on the date: without one, the next such time.
 func (d *date) at(hour, minute int, clocked bool, now time.Time) (time.Time, bool) {
 	if !d.given {
-		at := time.Date(now.Year(), now.Month(), now.Day(), hour, minute, 0, 0, now.Location())
-		for tries := 0; at.Before(now.Add(-grace)) || d.weekday > 0 && int(at.Weekday())+1 != d.weekday; tries++ {
-			if tries == 8 {
-				return time.Time{}, false
+		for day := range 8 { // today, and one week
+			at := time.Date(now.Year(), now.Month(), now.Day()+day, hour, minute, 0, 0, now.Location())
+			if !at.Before(now.Add(-grace)) && (d.weekday == 0 || int(at.Weekday())+1 == d.weekday) {
+				return at, true
 			}
-			at = time.Date(at.Year(), at.Month(), at.Day()+1, hour, minute, 0, 0, now.Location())
 		}
-		return at, true
+		return time.Time{}, false
 	}
 	if d.month < 1 || d.month > 12 || d.day < 1 || d.day > 31 {
 		return time.Time{}, false
@@ -202,10 +202,7 @@ func location(text, original string, local *time.Location) (*time.Location, bool
 		}
 		return time.FixedZone("", offset), true
 	}
-	at := strings.Index(strings.ToLower(original), "("+m[1]+")")
-	if at < 0 || at+1+len(m[1]) > len(original) {
-		return nil, false
-	}
-	location, err := time.LoadLocation(original[at+1 : at+1+len(m[1])])
+	name := regexp.MustCompile(`(?i)\(` + regexp.QuoteMeta(m[1]) + `\)`).FindString(original)
+	location, err := time.LoadLocation(strings.Trim(name, "()"))
 	return location, err == nil && location != time.Local
 }

@@ -88,10 +88,7 @@ func (c *Candidate) Silent(now time.Time) bool {
 
 // load returns the share of the slots that are taken, between 0 and 1.
 func (c *Candidate) load() float64 {
-	switch {
-	case c.Running <= 0:
-		return 0
-	case c.Slots <= 0:
+	if c.Slots <= 0 {
 		return float64(c.Running) / float64(c.Running+1)
 	}
 	return min(1, float64(c.Running)/float64(c.Slots))

@@ -1,6 +1,7 @@
 package route_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -85,6 +86,25 @@ func TestEachFilterExcludesByName(t *testing.T) {
 	}
 }
 
+// Each candidate is just within what a filter allows.
+func TestACandidateAtALimitIsSelected(t *testing.T) {
+	for what, change := range map[string]func(*route.Need, *route.Candidate){
+		"the widest network that the task allows": func(n *route.Need, c *route.Candidate) { n.Network = c.Network },
+		"a narrower network": func(n *route.Need, c *route.Candidate) {
+			n.Network, c.Network = envelope.NetworkRestricted, envelope.NetworkNone
+		},
+		"three heartbeats missed": func(_ *route.Need, c *route.Candidate) { c.Beat, c.Every = now.Add(-30*time.Second), 10 },
+		"one free slot":           func(_ *route.Need, c *route.Candidate) { c.Running, c.Slots = 1, 2 },
+		"slots without a limit":   func(_ *route.Need, c *route.Candidate) { c.Running, c.Slots = 7, 0 },
+	} {
+		n, c := route.Need{}, researcher("ken")
+		change(&n, &c)
+		if d := route.Decide(n, []route.Candidate{c}, now); d.Selected != "ken" {
+			t.Errorf("with %s: Decide = %+v; want ken", what, d)
+		}
+	}
+}
+
 // CLUTCH-43: the first filter that excludes is the one that is recorded.
 func TestTheFirstFailureIsRecorded(t *testing.T) {
 	c := researcher("ken")
@@ -147,6 +167,35 @@ func TestAPreferenceRaisesTheScore(t *testing.T) {
 		c.Running = row.load
 		if d := route.Decide(route.Need{Prefers: row.prefers}, []route.Candidate{c}, now); d.Scores["ken"] != row.want {
 			t.Errorf("prefers %q at load %d: score %v; want %v", row.prefers, row.load, d.Scores["ken"], row.want)
+		}
+	}
+}
+
+// Without a limit of slots, each further run raises the load by less.
+func TestTheLoadOfAnAgentWithoutALimitGrowsWithItsRuns(t *testing.T) {
+	for running, want := range map[int]float64{0: 1, 1: 0.75, 3: 0.625, 4: 0.6} {
+		c := researcher("ken")
+		c.Running, c.Slots = running, 0
+		if d := route.Decide(route.Need{}, []route.Candidate{c}, now); d.Scores["ken"] != want {
+			t.Errorf("%d runs: score %v; want %v", running, d.Scores["ken"], want)
+		}
+	}
+}
+
+// The reason names the first five agents that a filter excludes.
+func TestTheReasonNamesFiveAgentsOfAFilter(t *testing.T) {
+	var all []route.Candidate
+	for n, want := range []string{
+		"there is no agent", "a1", "a1, a2", "a1, a2, a3", "a1, a2, a3, a4", "a1, a2, a3, a4, a5",
+		"a1, a2, a3, a4, a5 and 1 more", "a1, a2, a3, a4, a5 and 2 more",
+	} {
+		if n > 0 {
+			c := researcher(fmt.Sprint("a", n))
+			c.Paused = true
+			all, want = append(all, c), "excluded by paused: "+want
+		}
+		if d := route.Decide(route.Need{}, all, now); d.Reason != want {
+			t.Errorf("%d agents: reason %q; want %q", n, d.Reason, want)
 		}
 	}
 }
