@@ -27,6 +27,10 @@ import (
 	"mailboxd/internal/worktree"
 )
 
+// configName is a directory that a person may add to a backup, with the configuration. Restore
+// reads nothing of it, so no digest covers it.
+const configName = "config"
+
 // digestsName is the file with a line of JSON for each object of a backup. The record has its digest.
 const digestsName = "digests.jsonl"
 
@@ -270,7 +274,7 @@ func checkNames(dir string, format int) error {
 	var changes []string
 	for _, e := range entries {
 		switch name := e.Name(); name {
-		case mailboxName, stateName:
+		case mailboxName, stateName, configName:
 			if !e.IsDir() {
 				changes = append(changes, "changed "+name)
 			}

@@ -57,6 +57,7 @@ func TestABackupThatWasEditedIsRefusedByPath(t *testing.T) {
 		"a removed file":      {func(dir string) error { return os.Remove(filepath.Join(dir, "state/ledger.db")) }, "removed state/ledger.db"},
 		"a removed directory": {func(dir string) error { return os.RemoveAll(filepath.Join(dir, "mailbox/tasks")) }, "removed mailbox/tasks"},
 		"an added file":       {func(dir string) error { return os.WriteFile(filepath.Join(dir, "state/runs"), nil, 0o600) }, "added state/runs"},
+		"a file named config": {func(dir string) error { return os.WriteFile(filepath.Join(dir, "config"), nil, 0o600) }, "changed config"},
 		"a file beside":       {func(dir string) error { return os.WriteFile(filepath.Join(dir, "extra"), nil, 0o600) }, "added extra"},
 		"a link to another file": {func(dir string) error {
 			path := filepath.Join(dir, "mailbox/tasks/a.jsonl")

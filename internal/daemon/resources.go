@@ -154,7 +154,7 @@ func (r *resources) logStart(cfg config.Config, mode Options, log zerolog.Logger
 	if len(cfg.Agents) == 0 {
 		log.Warn().Msg("no agents are configured, so every task is rejected; mailboxd init writes a first one")
 	}
-	if os.Getuid() == 0 {
+	if os.Getuid() == 0 && !mode.Ephemeral {
 		log.Warn().Msg("mailboxd runs as root; run it as an ordinary user, whose agents can damage less")
 	}
 	log.Info().Str("root", r.box.Path()).Strs("agents", r.registry.IDs()).Str("version", mode.Version).Msg("serving")
