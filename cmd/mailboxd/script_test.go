@@ -35,6 +35,7 @@ var vocabulary = map[string]func(*testscript.TestScript, bool, []string){
 	"waitstate":  awaitState,
 	"waitlog":    awaitLog,
 	"until":      awaitSuccess,
+	"oneday":     stayInDay,
 	"signal":     signalDaemon,
 	"keepers":    awaitKeepers,
 	"killkeeper": killKeepers,
