@@ -32,6 +32,7 @@ func TestAnAgentHandsOnOnlyWhatItHas(t *testing.T) {
 	if denied := e.wantError("chief", "d3", "E002", false); !strings.Contains(denied.line, "delegation_denied") {
 		t.Errorf("chief is told %s; want delegation_denied", denied.line)
 	}
+	e.await("d1", task.Running)
 	e.say(dlgt("d4", "slow", "chief", "d1", "fork"))
 	e.wantError("slow", "d4", "E015", false)
 	e.say(capLine("delegation_notice", "T1.1", "clerk", "slow", "a part"), capLine("delegation_notice", "T2", "chief", "quick", "another"))
