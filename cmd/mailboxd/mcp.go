@@ -55,7 +55,10 @@ func serveMCP(ctx context.Context, g *globals, cfg config.Config, as string, out
 	if err != nil {
 		return err
 	}
-	opts := mcpserver.Options{Requester: cmp.Or(as, loginName()), Version: version(), NearMisses: nearMissesOf(cfg), Log: term.NewLogger(os.Stderr, cfg.Log.Level, cfg.Log.Format)}
+	opts := mcpserver.Options{
+		Requester: cmp.Or(as, loginName()), Version: version(), NearMisses: nearMissesOf(cfg),
+		Log: term.NewLogger(os.Stderr, cfg.Log.Level, cfg.Log.Format),
+	}
 	if task, ok := runTask(os.Getenv("MAILBOX_TASK_FILE")); ok {
 		opts.Requester, opts.Parent = task.Agent, task.ID
 	}

@@ -220,7 +220,11 @@ func (g *Delegator) emitAndMove(tx *store.Transaction, t *completion, c core.Com
 	if err := g.emitAll(tx, t); err != nil {
 		return false, err
 	}
-	return g.move(tx, t, c)
+	moved, err := g.move(tx, t, c)
+	if err == nil && !moved { // else the messages would stay without the move
+		err = fmt.Errorf("move task %d after its messages: %w", t.Row.Seq, core.ErrStale)
+	}
+	return moved, err
 }
 
 // wakeAll resumes the tasks that wait for a message of the run. An agent that waits for the reply

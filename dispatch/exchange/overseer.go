@@ -138,7 +138,9 @@ func (ov *Overseer) returnToReview(tx *store.Transaction, t *completion) (bool, 
 	if !ok || !slices.ContainsFunc(t.outbound, replies) {
 		return false, nil
 	}
-	moved, err := ov.Delegator.emitAndMove(tx, t, &core.Reevaluate{Task: t.Row.Seq, Seen: core.See(t.Row), Until: ov.Reader.ReplyDeadline(time.Now()), Overseer: open.Agent})
+	moved, err := ov.Delegator.emitAndMove(tx, t, &core.Reevaluate{
+		Task: t.Row.Seq, Seen: core.See(t.Row), Until: ov.Reader.ReplyDeadline(time.Now()), Overseer: open.Agent,
+	})
 	if err != nil || !moved {
 		return true, err
 	}

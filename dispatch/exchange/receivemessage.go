@@ -63,7 +63,11 @@ func (rc *Receiver) receiveInfo(tx *store.Transaction, c *Submission) error {
 // secret, has announced itself, or has requested the message's task or a task of its thread.
 // With conversation.unknown_senders: accept, every sender is.
 func (rc *Receiver) participates(tx *store.Transaction, row task.Task, m envelope.Message) (bool, error) {
-	if rc.Agents.Protocol.AcceptsUnknown() || rc.Agents.Known(m.From) || conversation.IsPerson(m.From) || m.Secret != "" && rc.Agents.Protocol.Secret(m.From) != "" || row.Requester == m.From {
+	authenticated := m.Secret != "" && rc.Agents.Protocol.Secret(m.From) != ""
+	if rc.Agents.Known(m.From) || conversation.IsPerson(m.From) || authenticated || row.Requester == m.From {
+		return true, nil
+	}
+	if rc.Agents.Protocol.AcceptsUnknown() {
 		return true, nil
 	}
 	if announced, err := tx.Announced(m.From); announced || err != nil {

@@ -2,6 +2,7 @@ package executor
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"mailboxd/dispatch/store"
@@ -86,6 +87,10 @@ func (x *Executor) runsOf(ctx context.Context, row task.Task) (runs []task.Run, 
 	return runs, err
 }
 
+// notFailed are the causes of runs that are no failed attempts: they had no effect, or the daemon
+// interrupted them.
+var notFailed = []task.Cause{task.CausePutBack, task.CauseNoAnswer, task.CauseRefused, task.CauseInterrupted}
+
 // Failures counts the failed attempts. It includes the current one, which the ledger has only
 // as begun. An attempt that the daemon interrupted is no failure.
 func Failures(runs []task.Run, attempt int, o task.Outcome) int {
@@ -94,8 +99,8 @@ func Failures(runs []task.Run, attempt int, o task.Outcome) int {
 		failed = 1
 	}
 	for _, run := range runs {
-		void := run.Finished.IsZero() && run.ExitCode == 0 || run.Cause == task.CausePutBack || run.Cause == task.CauseNoAnswer || run.Cause == task.CauseRefused // never begun, or without effect
-		if run.Attempt != attempt && !void && run.Cause != task.CauseInterrupted {
+		begun := !run.Finished.IsZero() || run.ExitCode != 0
+		if run.Attempt != attempt && begun && !slices.Contains(notFailed, run.Cause) {
 			failed++
 		}
 	}

@@ -249,7 +249,9 @@ func (c *Config) socketWarnings(key string, e Entry) (warnings []error) {
 		for i, p := range list {
 			at := slices.IndexFunc(sockets, func(dir string) bool { return sandbox.Within(p.Real, dir) })
 			if at >= 0 {
-				warnings = append(warnings, wrong(fmt.Sprintf("%s.sandbox.%s[%d]", key, name, i), "%s: has the directory of the control socket %s, to which the agent could connect; name what it needs instead", p.Name, sockets[at]))
+				field := fmt.Sprintf("%s.sandbox.%s[%d]", key, name, i)
+				warnings = append(warnings, wrong(field, "%s: has the directory of the control socket %s, "+
+					"to which the agent could connect; name what it needs instead", p.Name, sockets[at]))
 			}
 		}
 	}

@@ -19,7 +19,8 @@ import (
 // user checks who mailboxd runs as.
 func (d *checker) user(context.Context) {
 	if os.Getuid() == 0 {
-		d.warn("user", "run mailboxd as an ordinary user", "mailboxd runs as root, and so do agents without a sandbox; in one, an agent of root can't make a sandbox with a /proc of its own")
+		d.warn("user", "run mailboxd as an ordinary user", "mailboxd runs as root, and so do agents without a sandbox; "+
+			"in one, an agent of root can't make a sandbox with a /proc of its own")
 		return
 	}
 	d.good("user", "an ordinary user")

@@ -131,7 +131,10 @@ func (s Snapshot) Protectable() []Directory {
 // they name may be elsewhere.
 func (s *Snapshot) Forget(paths []string) {
 	maps.DeleteFunc(s.Files, func(path, state string) bool {
-		return !slices.Contains([]string{"link", "broken"}, kind(state)) && slices.ContainsFunc(paths, func(fixed string) bool { return within(fixed, unescape(path)) })
+		if slices.Contains([]string{"link", "broken"}, kind(state)) {
+			return false
+		}
+		return slices.ContainsFunc(paths, func(fixed string) bool { return within(fixed, unescape(path)) })
 	})
 }
 
