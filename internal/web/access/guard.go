@@ -5,7 +5,6 @@ package access
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -252,26 +251,39 @@ func (c *caller) judge(r *http.Request, judge func(context.Context, int, string,
 	return c.why, nil
 }
 
-// judgeAll judges every process that has the connection open. They have to have it open still
-// when they were judged, so that no number of a process stands for another one.
+// judgeAll judges every process that has the connection open.
 func (c *caller) judgeAll(r *http.Request, judge func(context.Context, int, string, string) (string, error)) (string, error) {
-	before, err := c.owners()
-	if err != nil {
-		return judge(r.Context(), 0, requestOf(r), err.Error())
-	}
-	for _, pid := range before {
-		if why, err := judge(r.Context(), pid, requestOf(r), ""); err != nil || why != "" {
-			return why, err
+	return judgeOwners(c.owners, func(pid int, unknown string) (string, error) {
+		return judge(r.Context(), pid, requestOf(r), unknown)
+	})
+}
+
+// mostLooks limits how often the owners of a connection are looked up anew.
+const mostLooks = 5
+
+// judgeOwners judges the processes that have a connection open. They have to have it open still
+// when they were judged, so that no number of a process stands for another one. A process that
+// starts another one shares its connections with it for a moment, so the owners are judged anew
+// when they have changed, a few times. Without a pid, judge gets the reason why the owners are
+// unknown.
+func judgeOwners(owners func() ([]int, error), judge func(pid int, unknown string) (string, error)) (string, error) {
+	before, err := owners()
+	for range mostLooks {
+		if err != nil {
+			return judge(0, err.Error())
 		}
+		for _, pid := range before {
+			if why, err := judge(pid, ""); err != nil || why != "" {
+				return why, err
+			}
+		}
+		after, lost := owners()
+		if lost == nil && slices.Equal(before, after) {
+			return "", nil
+		}
+		before, err = after, lost
 	}
-	after, err := c.owners()
-	if err == nil && !slices.Equal(before, after) {
-		err = errors.New("the owner of the connection changed")
-	}
-	if err != nil {
-		return judge(r.Context(), 0, requestOf(r), err.Error())
-	}
-	return "", nil
+	return judge(0, "the owner of the connection changed")
 }
 
 // reports limits how many refusals are recorded, so that a flood of requests is no flood of events.
