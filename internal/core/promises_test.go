@@ -82,12 +82,15 @@ func (w *world) checkRevision(t task.Task) {
 }
 
 // heldByOperator reports whether an operator holds a revision, and the next one, which is being
-// accepted: one that is refused at once is not held.
+// accepted. One that is refused at once isn't held: no earlier revision is in hand, for which its
+// refusal would wait.
 func (w *world) heldByOperator(last *core.Task) bool {
 	accept, ok := w.doing.(*core.Accept)
-	holds := last.State == task.Held || last.State == task.Received
-	refused := ok && !accept.Verdict.Admit && last.State == task.Held
-	return ok && holds && !refused && slices.Contains(last.Reasons, task.Operator)
+	if !ok || last.State != task.Held && last.State != task.Received || !slices.Contains(last.Reasons, task.Operator) {
+		return false
+	}
+	waits := slices.ContainsFunc(w.state.Revisions(last.ID), func(t *core.Task) bool { return core.InHand(t.Task, w.now) })
+	return accept.Verdict.Admit || waits
 }
 
 // checkMove wants legal steps, and one end of each revision.
