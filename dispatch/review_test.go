@@ -87,7 +87,7 @@ func TestADeniedAnswerIsNotShownAndNotLost(t *testing.T) {
 func TestAReviewThatNobodyMakesEndsInTimeAlsoOverARestart(t *testing.T) {
 	e := newEngine(t)
 	e.judge = asking("plan", envelope.ApprovalPost)
-	e.ttl = 200 * time.Millisecond
+	e.ttl = 2 * time.Second
 	e.start()
 	e.send("t1", "quick")
 	e.await("t1", task.Review)

@@ -139,7 +139,7 @@ func TestEachWayAWorkerFailsHasAKindOfItsOwn(t *testing.T) {
 func TestADeadlineEndsAWorkersTask(t *testing.T) {
 	a := registry(t, working(t, "hang"))
 	j := lineJob(t, "")
-	j.Deadline = time.Now().Add(50 * time.Millisecond)
+	j.Deadline = time.Now().Add(time.Second)
 	expect(t, "a deadline", a.Run(t.Context(), j, nil), envelope.Failed, envelope.DeadlineExceeded)
 	expect(t, "a deadline that is over", a.Run(t.Context(), j, nil), envelope.Rejected, envelope.DeadlineExceeded)
 }
