@@ -37,7 +37,7 @@ func (d *Dispatcher) Health(ctx context.Context) (map[string]Health, error) {
 	for _, c := range candidates {
 		c.Paused = d.Pauses.Has(c.ID)
 		if _, limited := d.Pauses.Limits.Holds(c.ID, "", now); limited {
-			c.Waits = task.ProviderLimit.Clause()
+			c.Waits = task.ProviderLimit.Facts().Clause()
 		}
 		h := healthOf(&c, now)
 		h.Announced = d.Pauses.Presence.Since(c.ID)

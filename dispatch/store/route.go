@@ -83,7 +83,7 @@ func (ch Chooser) judgeEach(t envelope.Task, all []route.Candidate, now time.Tim
 			case task.Paused:
 				c.Paused = true
 			default:
-				c.Waits, c.Until = reason.Clause(), v.Until
+				c.Waits, c.Until = reason.Facts().Clause(), v.Until
 			}
 		}
 		if why := ch.mayAsk(t.Requester, c.ID); why != "" {
@@ -274,7 +274,7 @@ func (ch Chooser) whyUnbind(row task.Task, t envelope.Task, v task.Verdict) stri
 	}
 	for _, reason := range v.Hold {
 		if reason == task.Paused || reason == task.ProviderLimit || reason == task.ChangeWindow {
-			return reason.Clause()
+			return reason.Facts().Clause()
 		}
 	}
 	return ""

@@ -67,8 +67,8 @@ func generated(t *testing.T) string {
 		fmt.Fprintf(&b, "| `%s` | %s |\n", k, k.Sentence())
 	}
 	fmt.Fprint(&b, "\n## Hold reasons\n\nThe sentences are about the task.\n\n| reason | why the task is held | what a person can do |\n|---|---|---|\n")
-	for _, r := range task.Reasons() {
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", r, r.Sentence(), r.Remedy())
+	for _, f := range task.FactsOf(task.Reasons()) {
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f.Reason, f.Sentence, f.Remedy)
 	}
 	fmt.Fprint(&b, "\n## Types\n\nTimes are RFC 3339 in UTC.\n")
 	for _, s := range slices.Concat(parse(t, "types.go").structs, parse(t, "approval.go").structs, parse(t, "dialogue.go").structs, source.structs) {

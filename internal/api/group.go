@@ -78,7 +78,7 @@ func (d *Server) theirs(ctx context.Context, f client.Filter) (all []client.Task
 			return nil, err
 		}
 		for _, t := range page {
-			if t.State == task.Held && t.Revision == 1 && !slices.Contains(t.Held, task.Approval) {
+			if t.State == task.Held && t.Revision == 1 && !task.EndedBy(t.Held, task.Decide) {
 				continue // of another one, an earlier revision may be in review
 			}
 			if may, err := d.mayDecide(ctx, t.ID); err != nil {

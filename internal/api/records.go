@@ -237,32 +237,15 @@ func whyHeld(t task.Task) string {
 	}
 	all := make([]string, len(t.Reasons))
 	for i, r := range t.Reasons {
-		all[i] = whyHeldFor(t, r)
+		all[i] = r.Facts().WhyOf(t.ID)
 	}
 	why := strings.Join(all, "; ")
 	if !t.Until.IsZero() {
 		until := ", until "
-		if slices.Contains(t.Reasons, task.Approval) {
+		if task.EndedBy(t.Reasons, task.Decide) {
 			until = ", expires "
 		}
 		why += until + t.Until.Local().Format(time.DateTime)
-	}
-	return why
-}
-
-// whyHeldFor is what one reason says, and what a person can do about it.
-func whyHeldFor(t task.Task, r task.Reason) string {
-	why, then := r.Clause(), ": "
-	switch r {
-	case task.Capacity:
-		why = "it is tried again after a pause"
-	case task.AuthRequired:
-		then = ", then: "
-	case task.ResultInvalid:
-		why = "results/" + string(t.ID) + ".json is no result for it"
-	}
-	if r.Remedy() != "" {
-		why += then + r.Remedy()
 	}
 	return why
 }

@@ -8,14 +8,9 @@ import (
 	"mailboxd/internal/task"
 )
 
-// lasting are the reasons that a verdict doesn't know. Only Release removes them, and
-// nothing removes SameCommand: the task never runs. A verdict, reload or restart keeps
-// them.
-var lasting = []task.Reason{task.Operator, task.Recovered, task.AuthRequired, task.SameCommand}
-
 // Lasting returns the reasons that a verdict keeps.
 func Lasting(reasons []task.Reason) []task.Reason {
-	return slices.DeleteFunc(slices.Clone(reasons), func(r task.Reason) bool { return !slices.Contains(lasting, r) })
+	return slices.DeleteFunc(slices.Clone(reasons), func(r task.Reason) bool { return !r.Facts().Lasts })
 }
 
 // Hold keeps the latest revision of a task from starting until Release.
@@ -46,10 +41,10 @@ func (c *Hold) decide(d *decision) error {
 	return nil
 }
 
-// Releasable reports whether Release removes a reason: a lasting one, or the usage limit of a
-// provider, which also ends by itself.
+// Releasable reports whether Release removes a reason. It doesn't remove AnswerUnread: the
+// answer is read again.
 func Releasable(r task.Reason) bool {
-	return r == task.ProviderLimit || r != task.SameCommand && slices.Contains(lasting, r)
+	return r != task.AnswerUnread && r.Facts().Action == task.Release
 }
 
 // Release removes the reasons that are Releasable. The remaining reasons are

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"mailboxd/envelope"
@@ -52,7 +51,7 @@ func (r *Reader) Reply(ctx context.Context, id envelope.ID, text, as string) (Se
 	}
 	name, offset, err := mailbox.Append(r.Root, line)
 	t := file.Task
-	waits := t.State == task.Held && slices.Contains(t.Held, task.Reply)
+	waits := t.State == task.Held && task.EndedBy(t.Held, task.Answer)
 	return SentReply{Task: id, To: t.Agent, File: name, Offset: offset, Waited: waits, state: term.OneLine(string(id)) + " is " + view.StateOf(t)}, err
 }
 

@@ -2,7 +2,6 @@ package task
 
 import (
 	"cmp"
-	"slices"
 	"time"
 
 	"mailboxd/envelope"
@@ -57,11 +56,9 @@ func (p Position) Compare(other Position) int {
 	return cmp.Or(cmp.Compare(other.Priority, p.Priority), cmp.Compare(p.Seq, other.Seq))
 }
 
-// WaitsForBudget reports whether a task is held until other runs leave some budget. The
-// time of that is unknown, so the hold lasts until the deadline. A pause between two
-// attempts has an end of its own.
+// WaitsForBudget reports whether a task is held only until other runs leave some budget.
 func (t Task) WaitsForBudget() bool {
-	return t.State == Held && slices.Equal(t.Reasons, []Reason{Capacity}) && t.Until.Equal(t.Deadline)
+	return t.State == Held && len(t.Reasons) == 1 && t.Reasons[0].EndsWithBudget(t.Until, t.Deadline)
 }
 
 // LacksCallback reports whether the result of a task is in place, but a callback for it

@@ -5,10 +5,7 @@
 // and the documentation use the same words.
 package task
 
-import (
-	"slices"
-	"strings"
-)
+import "slices"
 
 // A State is the state of a task. The zero value is none.
 type State string
@@ -27,101 +24,6 @@ const (
 // States lists every State, in the order of a task's life cycle.
 func States() []State {
 	return []State{Received, Held, Queued, Running, Waiting, Review, Done}
-}
-
-// A Reason is why a task is held.
-type Reason string
-
-// The reasons. Each comment says what ends the hold.
-const (
-	Approval      Reason = "approval"       // an approver's decision
-	ChangeWindow  Reason = "change_window"  // the start of the window
-	Capacity      Reason = "capacity"       // free budget, or the end of a pause before another attempt
-	Paused        Reason = "paused"         // resume
-	Operator      Reason = "operator"       // release
-	Recovered     Reason = "recovered"      // release; the ledger was lost or restored, so the task may have run
-	AuthRequired  Reason = "auth_required"  // the agent's login
-	ProviderLimit Reason = "provider_limit" // the end of a usage limit of the agent's provider, or release
-	AnswerUnread  Reason = "answer_unread"  // release: the agent's answer is read again
-	ResultInvalid Reason = "result_invalid" // the removal of an invalid result file
-	Children      Reason = "children"       // the end of the tasks that it needs
-	Reply         Reason = "reply"          // a message to its agent
-	After         Reason = "after"          // the end of the task that it names
-	SameCommand   Reason = "same_command"   // the end of the task that carries out the same command
-	Routing       Reason = "routing"        // a capable agent that is free
-)
-
-// reasonWords are the texts about one Reason.
-type reasonWords struct {
-	reason   Reason
-	sentence string
-	remedy   string // what a person can do; "" for nothing
-	needs    string // follows "waits for" in a list of tasks
-	awaits   string // follows "waits for" in a conversation
-}
-
-// reasons has the texts of every Reason, in the order of the constants.
-var reasons = []reasonWords{
-	{Approval, "It needs an approval.", "mailboxd approve", "approval", "approval"},
-	{ChangeWindow, "Its change window has not begun.", "", "its change window, open", "its change window"},
-	{Capacity, "It waits for its next attempt, or for budget that other runs have reserved.", "",
-		"its next attempt", "a pause before the next attempt"},
-	{Paused, "Its agent is paused.", "mailboxd resume", "resume: its agent is paused", "its agent, which is paused"},
-	{Operator, "An operator holds it.", "mailboxd release", "release by an operator", "an operator"},
-	{Recovered, "It may have run before the ledger was lost or restored.", "mailboxd release runs it",
-		"release: it may have run before", "an operator, for it may have run before"},
-	{AuthRequired, "Its agent needs a login.", "mailboxd release", "a login of its agent, then release", "the login of its agent"},
-	{ProviderLimit, "The provider of its agent reached a usage limit.", "mailboxd release tries at once",
-		"the end of its provider's limit", "the end of its provider's usage limit"},
-	{AnswerUnread, "Its agent has ended, and its answer can't be read.", "mailboxd release reads it again",
-		"release: its answer cannot be read", "an operator, for its answer cannot be read"},
-	{ResultInvalid, "An invalid file is at the path of its result.", "correct or remove the file",
-		"removal of a foreign result file", "the removal of an invalid result file"},
-	{Children, "Its agent waits for the tasks that it delegated.", "", "the tasks that its agent delegated", "the tasks below it"},
-	{Reply, "Its agent asked a question.", "mailboxd reply", "a reply to its agent", "a reply"},
-	{After, "It waits for the end of another task.", "", "the end of another task", "the end of another task"},
-	{SameCommand, "Another task carries out the same command.", "", "the task with the same command", "the task with the same command"},
-	{Routing, "Its agent is not chosen yet.", "mailboxd route explain", "a free agent that can do it", "a free agent that can do it"},
-}
-
-// Reasons lists every Reason.
-func Reasons() []Reason {
-	all := make([]Reason, len(reasons))
-	for i, r := range reasons {
-		all[i] = r.reason
-	}
-	return all
-}
-
-// Sentence returns the reason as a sentence in which "it" is the task; "" for an unknown
-// reason.
-func (r Reason) Sentence() string { return r.words().sentence }
-
-// Clause returns the sentence as a part of a longer one.
-func (r Reason) Clause() string {
-	s := r.Sentence()
-	if s == "" {
-		return ""
-	}
-	return strings.ToLower(s[:1]) + strings.TrimSuffix(s[1:], ".")
-}
-
-// Remedy returns what a person can do, as a command or in a few words; "" for nothing.
-func (r Reason) Remedy() string { return r.words().remedy }
-
-// Needs returns what has to happen first, to follow "waits for"; "" for an unknown reason.
-func (r Reason) Needs() string { return r.words().needs }
-
-// Awaits returns the actor or thing that the task waits for, to follow "waits for"; "" for
-// an unknown reason.
-func (r Reason) Awaits() string { return r.words().awaits }
-
-func (r Reason) words() reasonWords {
-	at := slices.IndexFunc(reasons, func(w reasonWords) bool { return w.reason == r })
-	if at < 0 {
-		return reasonWords{}
-	}
-	return reasons[at]
 }
 
 // A Kind is the kind of an Event. Kinds are public in the control socket's event stream, so

@@ -15,14 +15,19 @@ import (
 
 type constant struct{ name, value string }
 
-// constants returns the constants of a type in vocabulary.go, in order.
+// constants returns the constants of a type, in order.
 func constants(t *testing.T, of string) (all []constant) {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "vocabulary.go", nil, 0)
+	files := token.NewFileSet()
+	vocabulary, err := parser.ParseFile(files, "vocabulary.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for node := range ast.Preorder(file) {
+	reasons, err := parser.ParseFile(files, "reason.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, node := range slices.AppendSeq(slices.Collect(ast.Preorder(vocabulary)), ast.Preorder(reasons)) {
 		spec, ok := node.(*ast.ValueSpec)
 		if !ok {
 			continue
@@ -91,8 +96,9 @@ func TestEveryKindAndReasonHasOneSentence(t *testing.T) {
 		check(string(k), k.Sentence())
 	}
 	for _, r := range task.Reasons() {
-		check(string(r), r.Sentence())
-		if r.Needs() == "" || r.Awaits() == "" {
+		f := r.Facts()
+		check(string(r), f.Sentence)
+		if f.Needs == "" || f.Awaits == "" {
 			t.Errorf("nothing says what a task waits for that is held for %s", r)
 		}
 	}
@@ -102,14 +108,35 @@ func TestWhatIsNoneHasNoWords(t *testing.T) {
 	if s := task.Kind("task.lost").Sentence() + task.Kind("").Short(); s != "" {
 		t.Errorf("a kind that is none has the words %q", s)
 	}
-	r := task.Reason("mood")
-	if s := r.Sentence() + r.Clause() + r.Remedy() + r.Needs() + r.Awaits(); s != "" {
+	f := task.Reason("mood").Facts()
+	if s := f.Sentence + f.Clause() + f.WhyOf("t1") + f.Needs + f.Awaits; s != "" {
 		t.Errorf("a reason that is none has the words %q", s)
 	}
 }
 
 func TestClauseIsTheSentenceWithinAnother(t *testing.T) {
-	if got, want := task.Paused.Clause(), "its agent is paused"; got != want {
-		t.Errorf("Paused.Clause() = %q; want %q", got, want)
+	if got, want := task.Paused.Facts().Clause(), "its agent is paused"; got != want {
+		t.Errorf("Paused.Facts().Clause() = %q; want %q", got, want)
+	}
+}
+
+func TestWhatAPersonOughtToDealWithComesFirst(t *testing.T) {
+	held := []task.Reason{task.Capacity, task.Operator, "mood", task.Approval}
+	var names []task.Reason
+	for _, f := range task.FactsOf(held) {
+		names = append(names, f.Reason)
+	}
+	if want := []task.Reason{task.Approval, task.Operator, task.Capacity}; !slices.Equal(names, want) {
+		t.Errorf("FactsOf(%q) = %q; want %q", held, names, want)
+	}
+	personal := true
+	for _, f := range task.FactsOf(task.Reasons()) {
+		if f.NeedsPerson && !personal {
+			t.Errorf("%s needs a person and comes after a reason that doesn't", f.Reason)
+		}
+		personal = f.NeedsPerson
+		if f.NeedsPerson && f.Action == "" {
+			t.Errorf("%s needs a person, and the table has nothing that one can do", f.Reason)
+		}
 	}
 }

@@ -18,7 +18,7 @@ func reasonsOf(reasons any) string {
 	var words []string
 	for _, r := range list {
 		reason, _ := r.(string)
-		words = append(words, cmp.Or(task.Reason(reason).Awaits(), term.OneLine(reason)))
+		words = append(words, cmp.Or(task.Reason(reason).Facts().Awaits, term.OneLine(reason)))
 	}
 	return strings.Join(words, " and ")
 }

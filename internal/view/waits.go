@@ -31,7 +31,7 @@ type WaitContext struct {
 
 // MayBePaused reports whether a pause can keep a task from starting.
 func MayBePaused(t client.Task) bool {
-	return t.State == task.Queued || slices.Contains(t.Held, task.Paused)
+	return t.State == task.Queued || task.EndedBy(t.Held, task.Resume)
 }
 
 // HasState reports whether a task is in a state.
@@ -41,7 +41,7 @@ func HasState(tasks []client.Task, state task.State) bool {
 
 // WaitsForApproval reports whether a task waits for the approval of a person.
 func WaitsForApproval(t client.Task) bool {
-	return t.State == task.Review || slices.Contains(t.Held, task.Approval)
+	return t.State == task.Review || task.EndedBy(t.Held, task.Decide)
 }
 
 // Wait says what a task waits for, or "".
@@ -104,28 +104,20 @@ func (s WaitContext) queued(t client.Task) string {
 
 // hold says what a held task waits for, for one reason.
 func (s WaitContext) hold(t client.Task, r task.Reason) string {
-	switch r {
-	case task.Approval:
+	f := r.Facts()
+	switch {
+	case f.Action == task.Decide:
 		return s.approval(t)
-	case task.ChangeWindow:
-		return r.Needs() + s.until(t, "s ")
-	case task.Capacity:
-		if t.Until.Equal(t.Deadline) {
-			return "what other runs leave of its budget" // which has no time
-		}
-		return r.Needs() + s.until(t, " at ")
-	case task.Routing:
-		return r.Needs() + s.until(t, ", until ")
-	case task.ProviderLimit:
-		return "provider limit" + s.until(t, ", resumes ")
-	case task.Reply:
-		return r.Needs() + s.until(t, " until ")
+	case r.EndsWithBudget(t.Until, t.Deadline):
+		return "what other runs leave of its budget" // which has no time
+	case f.Until != "":
+		return f.Needs + s.until(t, f.Until)
 	}
-	return cmp.Or(r.Needs(), string(r))
+	return cmp.Or(f.Needs, string(r))
 }
 
 func (s WaitContext) approval(t client.Task) string {
-	asked, words := s.Asked[t.ID], task.Approval.Needs()
+	asked, words := s.Asked[t.ID], "approval"
 	if asked.Approver != "" {
 		words += " of " + term.OneLine(asked.Approver)
 	}
@@ -163,7 +155,7 @@ func (s WaitContext) Next(t client.Task) string { return s.next(t) }
 // next returns the command that lets a task go on, or "".
 func (s WaitContext) next(t client.Task) string {
 	asked, known := s.Asked[t.ID]
-	name := s.nameOf(t)
+	name, ends := s.nameOf(t), s.endsHold(t)
 	switch {
 	case t.State == task.Review && known && asked.Asked.IsZero():
 		return Command("thread", name)
@@ -173,20 +165,8 @@ func (s WaitContext) next(t client.Task) string {
 		return "you requested this task: confirm at a terminal with " + Command("approve", name) + ", or " + Command("deny", name, "--reason WHY")
 	case WaitsForApproval(t):
 		return Command("approve", name) + ", or " + Command("deny", name, "--reason WHY")
-	case slices.Contains(t.Held, task.AuthRequired):
-		return "log in to what " + term.OneLine(t.Agent) + " runs, then " + Command("release", name)
-	case slices.Contains(t.Held, task.ProviderLimit):
-		return "nothing; it goes on by itself. To try at once: " + Command("release", name)
-	case slices.Contains(t.Held, task.Operator), slices.Contains(t.Held, task.AnswerUnread), slices.Contains(t.Held, task.Recovered):
-		return Command("release", name)
-	case slices.Contains(t.Held, task.ResultInvalid):
-		return "correct or remove " + term.ShellWord("results/"+string(t.ID)+".json")
-	case slices.Contains(t.Held, task.Reply):
-		return Command("reply", name, "TEXT") + ", or see what it asked: " + Command("thread", name)
-	case slices.Contains(t.Held, task.Children):
-		return Command("thread", name)
-	case slices.Contains(t.Held, task.Routing):
-		return "nothing; it goes on by itself. Which agents can do it: " + Command("route explain", name)
+	case ends != "":
+		return ends
 	case MayBePaused(t) && slices.Contains(s.Paused, ""):
 		return "mailboxd resume"
 	case MayBePaused(t) && slices.Contains(s.Paused, t.Agent):
@@ -202,6 +182,22 @@ func (s WaitContext) next(t client.Task) string {
 			return Command("logs", name) + ", or " + Command("retry", name)
 		}
 		return Command("retry", name)
+	}
+	return ""
+}
+
+// endsHold says what a person can do about the most pressing reason of a hold, or "".
+func (s WaitContext) endsHold(t client.Task) string {
+	for _, f := range task.FactsOf(t.Held) {
+		if f.Next == "" {
+			continue
+		}
+		name := s.nameOf(t)
+		return strings.NewReplacer(
+			"{agent}", term.OneLine(t.Agent), "{result}", term.ShellWord("results/"+string(t.ID)+".json"),
+			"{release}", Command("release", name), "{reply}", Command("reply", name, "TEXT"),
+			"{thread}", Command("thread", name), "{explain}", Command("route explain", name),
+		).Replace(f.Next)
 	}
 	return ""
 }

@@ -24,9 +24,6 @@ type action struct {
 	Tone  string // main, quiet or bad: how the button looks
 }
 
-// releasable are the holds that release ends.
-var releasable = []task.Reason{task.Operator, task.AuthRequired, task.ProviderLimit, task.AnswerUnread, task.Recovered}
-
 // actionsOf returns what can be done about a task. With approve, decisions are among it.
 func actionsOf(t client.Task, asked client.Approval, approve bool) (all []action) {
 	add := func(verb, label, tone string) { all = append(all, action{verb, label, tone}) }
@@ -34,7 +31,7 @@ func actionsOf(t client.Task, asked client.Approval, approve bool) (all []action
 		add("approve", "Approve", "main")
 		add("deny", "Deny", "bad")
 	}
-	if t.CallbackFailed || slices.ContainsFunc(t.Held, func(r task.Reason) bool { return slices.Contains(releasable, r) }) {
+	if t.CallbackFailed || task.EndedBy(t.Held, task.Release) {
 		add("release", "Release", "main")
 	}
 	switch {

@@ -26,7 +26,7 @@ type row struct {
 }
 
 // Asks reports whether the agent of the task asked a question.
-func (r row) Asks() bool { return slices.Contains(r.Held, task.Reply) }
+func (r row) Asks() bool { return task.EndedBy(r.Held, task.Answer) }
 
 // nowData is what the first page shows.
 type nowData struct {
@@ -134,22 +134,20 @@ func describe(tasks []client.Task, known map[envelope.ID]client.TaskDetails) {
 	}
 }
 
-// personal are the reasons of a hold that only a person can end.
-var personal = []task.Reason{task.Approval, task.Reply, task.AuthRequired, task.AnswerUnread, task.ResultInvalid, task.Recovered, task.Operator}
-
 // needsPerson reports whether a task waits for a person.
 func needsPerson(t client.Task) bool {
-	return t.State == task.Review || t.CallbackFailed || slices.ContainsFunc(t.Held, func(r task.Reason) bool { return slices.Contains(personal, r) })
+	return t.State == task.Review || t.CallbackFailed || slices.ContainsFunc(t.Held, func(r task.Reason) bool { return r.Facts().NeedsPerson })
 }
 
 // urgency sorts the tasks that wait: approvals first, then questions, and what a person holds last.
 func urgency(t client.Task) int {
-	for i, reason := range personal {
-		if slices.Contains(t.Held, reason) || reason == task.Approval && t.State == task.Review {
+	all := task.FactsOf(task.Reasons())
+	for i, f := range all {
+		if f.NeedsPerson && (slices.Contains(t.Held, f.Reason) || f.Action == task.Decide && t.State == task.Review) {
 			return i
 		}
 	}
-	return len(personal)
+	return len(all)
 }
 
 // rowsOf adds to tasks what they wait for. The details of some may be known.

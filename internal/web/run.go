@@ -242,7 +242,7 @@ func (s *server) thread(ctx context.Context, q question) (page, error) {
 
 // replyRank sorts tasks: those that wait for a reply first.
 func replyRank(p client.Part) string {
-	if slices.Contains(p.Task.Held, task.Reply) {
+	if task.EndedBy(p.Task.Held, task.Answer) {
 		return "0"
 	}
 	return "1"

@@ -1,4 +1,4 @@
-package api
+package task_test
 
 import (
 	"testing"
@@ -25,7 +25,7 @@ func TestWhySaysOfEachReasonWhatAPersonCanDo(t *testing.T) {
 		task.Routing:       "its agent is not chosen yet: mailboxd route explain",
 	}
 	for _, r := range task.Reasons() {
-		if got := whyHeldFor(task.Task{ID: "t1"}, r); got != words[r] {
+		if got := r.Facts().WhyOf("t1"); got != words[r] {
 			t.Errorf("a task held for %s: %q; want %q", r, got, words[r])
 		}
 	}
