@@ -1,6 +1,7 @@
 package proof_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -63,6 +64,20 @@ func TestADecisionFromTheLedgerCountsOnlyAsItWasSigned(t *testing.T) {
 		if _, err := a.Check(r, other, time.Now()); err == nil {
 			t.Errorf("a decision with %s counts", name)
 		}
+	}
+}
+
+// A decision that is made now has no time yet; its signature must not have expired before.
+func TestADecisionThatIsMadeNowNeedsASignatureThatHasNotExpired(t *testing.T) {
+	signer := ed25519Signer(t)
+	approvers := proof.Approvers{Mailbox: "m", List: []proof.Approver{{Name: "ada", Min: task.ProofKey, Keys: []ssh.PublicKey{signer.PublicKey()}}}}
+	row, c := decided(t, approvers, signer)
+	c.Decided = time.Time{}
+	if level, err := approvers.Check(row, c, c.Expires.Add(-time.Nanosecond)); err != nil || level != task.ProofKey {
+		t.Errorf("Check before the expiry = %v, %v; want ssh, nil", level, err)
+	}
+	if level, err := approvers.Check(row, c, c.Expires); !errors.Is(err, proof.ErrExpired) || level != task.ProofNone {
+		t.Errorf("Check at the expiry = %v, %v; want ErrExpired", level, err)
 	}
 }
 

@@ -43,6 +43,7 @@ type softPasskey struct {
 	more                          string // in the client data
 	flags                         byte
 	rest                          []byte // after the header of the data of the authenticator
+	cut                           int    // bytes that the data of the authenticator lacks at its end
 }
 
 func newSoftPasskey(t testing.TB, key crypto.Signer) *softPasskey {
@@ -94,7 +95,8 @@ func (p *softPasskey) passkey() proof.Passkey {
 func (p *softPasskey) parts(kind string, challenge []byte) (client, authenticator []byte) {
 	client = fmt.Appendf(nil, `{"type":%q,"challenge":%q,"origin":%q,"crossOrigin":false%s}`, or(p.kind, kind), or(p.challenge, b64(challenge)), or(p.origin, pageOrigin), p.more)
 	hash := sha256.Sum256([]byte(or(p.host, pageHost)))
-	return client, append(append(hash[:], p.flags, 0, 0, 0, 7), p.rest...)
+	data := append(append(hash[:], p.flags, 0, 0, 0, 7), p.rest...)
+	return client, data[:len(data)-p.cut]
 }
 
 // sign returns the assertion of a statement.
