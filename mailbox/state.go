@@ -146,7 +146,7 @@ func (s *State) MakeRunDir(id envelope.ID, rev, attempt int) (string, error) {
 		err = os.Mkdir(path, 0o700)
 	case errors.Is(err, fs.ErrExist):
 		if err = s.root.Mkdir(dir, 0o700); obstructs(err) {
-			return "", &UnfitError{fmt.Sprintf("%s is no directory that can be used: %v", filepath.Dir(path), err), "remove it, and retry the task"}
+			return "", &UnfitError{fmt.Sprintf("%s is no directory that can be used: %v", filepath.Dir(path), err), "move it away, then: mailboxd release " + string(id)}
 		}
 	}
 	if err != nil {

@@ -189,7 +189,7 @@ func awaitState(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	await(ts, args, ts.MkAbs("."), func() bool {
 		ps := exec.Command("mailboxd", "ps", "--json", "--state", args[1])
-		ps.Env = append(os.Environ(), "AINL_AGENT_ROOT="+ts.Getenv("AINL_AGENT_ROOT"), "XDG_STATE_HOME="+ts.Getenv("XDG_STATE_HOME"), "XDG_RUNTIME_DIR="+ts.Getenv("XDG_RUNTIME_DIR"))
+		ps.Env = append(os.Environ(), "AINL_AGENT_ROOT="+ts.Getenv("AINL_AGENT_ROOT"), "XDG_STATE_HOME="+ts.Getenv("XDG_STATE_HOME"), "XDG_RUNTIME_DIR="+ts.Getenv("XDG_RUNTIME_DIR"), "MAILBOXD_STATE_DIR="+ts.Getenv("MAILBOXD_STATE_DIR"))
 		out, err := ps.Output()
 		return err == nil && strings.Contains(string(out), strconv.Quote(args[0]))
 	})

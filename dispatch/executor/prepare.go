@@ -43,7 +43,7 @@ func (p *Preparer) prepare(ctx context.Context, it schedule.Item, run *store.Run
 	unknown, err := p.makeRunDir(&job)
 	if err != nil {
 		if unfitErr, ok := errors.AsType[*mailbox.UnfitError](err); ok {
-			err = p.refuseUnfit(ctx, row, job, unfitErr)
+			err = p.holdObstructed(ctx, row, unfitErr)
 		}
 		return row, task.Job{}, err
 	}
@@ -183,12 +183,14 @@ func InParallel[T any](list []T, do func(T)) {
 	}
 }
 
-// refuseUnfit ends a task that can't have a run directory, because only a person can remove
-// what is in its place.
-func (p *Preparer) refuseUnfit(ctx context.Context, row task.Task, j task.Job, why *mailbox.UnfitError) error {
-	p.Log(row).Error().Err(why).Msg("run directory cannot be made")
-	finding := envelope.Finding{Kind: envelope.InternalError, Message: "the run could not be prepared: " + why.Error()}
-	return p.Reader.Apply(ctx, row, j.Task, task.Verdict{Findings: envelope.Findings{finding}, Terms: j.Terms})
+// holdObstructed holds a task that can't have a run directory until Release, because only a person
+// can move away what is in its place.
+func (p *Preparer) holdObstructed(ctx context.Context, row task.Task, why *mailbox.UnfitError) error {
+	held, err := p.Writer.DecideIfCurrent(ctx, store.TaskLoader(row.Seq, false, false), &core.HoldObstructed{Task: row.Seq, Attempt: row.Attempt, Why: why.Reason})
+	if held {
+		p.Log(row).Error().Err(why).Msg("run directory cannot be made; task held until it is released")
+	}
+	return err
 }
 
 // addReports lets a run report its spending and its progress.

@@ -120,14 +120,14 @@ func (b *Records) Details(ctx context.Context, id envelope.ID) (client.TaskDetai
 	}
 	events, err := b.Ledger.History(ctx, id, maxEvents)
 	file.Events = eventsOf(events)
-	if last.State == task.Held && slices.Contains(last.Reasons, task.AnswerUnread) {
-		file.Why += unreadFor(events)
+	if last.State == task.Held && (slices.Contains(last.Reasons, task.AnswerUnread) || slices.Contains(last.Reasons, task.RunDirectory)) {
+		file.Why += whyHeldIn(events)
 	}
 	return file, err
 }
 
-// unreadFor says with which error the answer of a task could not be read.
-func unreadFor(events []task.Event) string {
+// whyHeldIn says with which error a task was held last.
+func whyHeldIn(events []task.Event) string {
 	for _, e := range slices.Backward(events) {
 		var data struct {
 			Message string `json:"message"`

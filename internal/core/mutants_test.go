@@ -113,6 +113,11 @@ var mutants = []mutant{
 			j.Verdict.Hold = slices.DeleteFunc(slices.Clone(j.Verdict.Hold), func(r task.Reason) bool { return r == task.Operator })
 		}
 	}},
+	{name: "a task starts again by itself whose run directory could not be made", command: func(_ *world, c core.Command) {
+		if j, ok := c.(*core.Judge); ok {
+			j.Verdict.Hold = slices.DeleteFunc(slices.Clone(j.Verdict.Hold), func(r task.Reason) bool { return r == task.RunDirectory })
+		}
+	}},
 	{name: "an operator's hold ends with a newer line", events: changing(func(_ *world, c *core.Added) {
 		c.Task.Reasons = slices.DeleteFunc(slices.Clone(c.Task.Reasons), func(r task.Reason) bool { return r == task.Operator })
 	})},

@@ -93,6 +93,9 @@ func (w *world) heldByOperator(last *core.Task) bool {
 	return accept.Verdict.Admit || waits
 }
 
+// untilReleased are the holds that only a person ends.
+var untilReleased = []task.Reason{task.Operator, task.Recovered, task.AuthRequired, task.RunDirectory}
+
 // checkMove wants legal steps, and one end of each revision.
 func (w *world) checkMove(t *core.Task, c *core.Moved, e core.Event) {
 	if t == nil { // the end of a revision that the same group adds
@@ -106,7 +109,7 @@ func (w *world) checkMove(t *core.Task, c *core.Moved, e core.Event) {
 	if !slices.Contains(moves[t.State], c.To) {
 		w.fail("%s goes from %s to %s", t.ID, t.State, c.To)
 	}
-	if t.State == task.Held && c.To == task.Queued && slices.ContainsFunc(t.Reasons, func(r task.Reason) bool { return r == task.Operator || r == task.Recovered || r == task.AuthRequired }) {
+	if t.State == task.Held && c.To == task.Queued && slices.ContainsFunc(t.Reasons, func(r task.Reason) bool { return slices.Contains(untilReleased, r) }) {
 		w.fail("%s is queued, and nobody has released it: %v", t.ID, t.Reasons)
 	}
 	if t.State == task.Held && c.To == task.Queued && slices.Contains(t.Reasons, task.ProviderLimit) && w.now.Before(t.Until) {

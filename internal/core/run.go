@@ -155,6 +155,25 @@ func (c *HoldRecovered) decide(d *decision) error {
 	return nil
 }
 
+// HoldObstructed holds a queued task until Release, because its run directory can't be made: only
+// a person can move away what is in its place. The attempt stays the same, since nothing was
+// intended.
+type HoldObstructed struct {
+	Task    int64
+	Attempt int    // of the task as it was queued
+	Why     string // names the path
+}
+
+func (c *HoldObstructed) decide(d *decision) error {
+	t, err := d.queued(c.Task, c.Attempt)
+	if err != nil {
+		return err
+	}
+	change := task.Change{To: task.Held, Reasons: []task.Reason{task.RunDirectory}, Until: t.Deadline}
+	d.add(t, moved(t, change), task.KindTaskHeld, map[string]any{"reasons": change.Reasons, "message": c.Why})
+	return nil
+}
+
 // HoldRestored holds an open task of a ledger that was restored from a backup, since the task
 // may have run after the backup. A run that had not ended counts as lost. An answer that was
 // given before the backup stays as it is.

@@ -147,6 +147,9 @@ func (w *world) start(t *core.Task) {
 		c.To = task.Waiting
 	} else if w.busy() >= slots {
 		return
+	} else if w.pick(12) == 0 { // something else is at the path of its run directory
+		w.later(&core.HoldObstructed{Task: t.Seq, Attempt: t.Attempt, Why: "runs/" + string(t.ID) + " is a file"})
+		return
 	}
 	if pre && !w.approved[agreed(t.Seq, v.Digest)] {
 		w.fail("%s is started as %q, to which nobody agreed", t.ID, v.Digest)

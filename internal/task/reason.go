@@ -18,6 +18,7 @@ const (
 	AuthRequired  Reason = "auth_required"
 	AnswerUnread  Reason = "answer_unread"
 	ResultInvalid Reason = "result_invalid"
+	RunDirectory  Reason = "run_directory"
 	Recovered     Reason = "recovered"
 	Operator      Reason = "operator"
 	ProviderLimit Reason = "provider_limit"
@@ -93,6 +94,12 @@ var reasons = []ReasonFacts{
 		Why:   "{result} is no result for it: correct or remove the file",
 		Needs: "removal of a foreign result file", Awaits: "the removal of an invalid result file",
 		Next: "correct or remove {result}", Notice: "an invalid file is at the path of its result",
+	},
+	{
+		Reason: RunDirectory, Action: Release, NeedsPerson: true, Lasts: true,
+		Sentence: "Something else is at the path of its run directories.", Remedy: "move it away, then mailboxd release",
+		Needs: "release: something else is at the path of its run directories", Awaits: "an operator, for something else is at the path of its run directories",
+		Next: "move it away, then {release}", Notice: "something else is at the path of its run directories",
 	},
 	{
 		Reason: Recovered, Action: Release, NeedsPerson: true, Lasts: true,

@@ -23,6 +23,7 @@ func TestWhySaysOfEachReasonWhatAPersonCanDo(t *testing.T) {
 		task.After:         "it waits for the end of another task",
 		task.SameCommand:   "another task carries out the same command",
 		task.Routing:       "its agent is not chosen yet: mailboxd route explain",
+		task.RunDirectory:  "something else is at the path of its run directories: move it away, then mailboxd release",
 	}
 	for _, r := range task.Reasons() {
 		if got := r.Facts().WhyOf("t1"); got != words[r] {

@@ -3,6 +3,7 @@ package torture_test
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -96,6 +97,9 @@ func (a *approver) round(ctx context.Context) (open int, err error) {
 			a.account(ctx, daemon, task)
 			continue
 		}
+		if slices.Contains(task.Held, "run_directory") && isDirOrGone(a.site.path("state/runs/"+task.ID.Dir())) {
+			_, _ = daemon.Release(ctx, task.ID, client.ControlOptions{Reason: "nothing else is there"}) // or in the next round
+		}
 		if slices.Contains(task.Held, "auth_required") {
 			_, _ = daemon.Release(ctx, task.ID, client.ControlOptions{Reason: "logged in"}) // or in the next round
 		}
@@ -117,6 +121,12 @@ func (a *approver) account(ctx context.Context, daemon *client.Client, task clie
 	}
 	a.book.account(task.ID)
 	_, _ = daemon.Cancel(ctx, task.ID, client.ControlOptions{Reason: "it has run"}) // likewise
+}
+
+// isDirOrGone reports whether nothing is in the way of a directory.
+func isDirOrGone(path string) bool {
+	_, err := os.Lstat(path)
+	return errors.Is(err, fs.ErrNotExist) || isDir(path)
 }
 
 func isDir(path string) bool {

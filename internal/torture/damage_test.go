@@ -20,7 +20,6 @@ type damage struct {
 	done                        []span   // when a ledger was damaged
 	blocked                     []string // paths of objects that stand where files of the daemon belong
 	kept                        int
-	obstructed                  map[string]bool // ids whose runs could have no directory for a while
 }
 
 func (d *damage) String() string {
@@ -128,7 +127,6 @@ func (d *damage) blockRun(s *site, b *book, dice *rand.Rand) error {
 	}
 	d.obstacles++
 	d.blocked = append(d.blocked, path)
-	d.obstructed[id] = true
 	return file.Close()
 }
 
@@ -159,11 +157,8 @@ func (d *damage) explains(b *book, p promise, r envelope.Result, runs map[key]ex
 	if d == nil || p.fate != run {
 		return false
 	}
-	switch {
-	case r.Status == envelope.Stopped:
+	if r.Status == envelope.Stopped {
 		return b.ended[p.id]
-	case r.Status == envelope.Rejected && r.Error.Kind == envelope.InternalError:
-		return d.obstructed[p.id]
 	}
 	for version := 1; version <= p.version; version++ {
 		earlier := p

@@ -35,7 +35,7 @@ func TestNothingIsLostHalfOrDoubleUnderTorture(t *testing.T) {
 func TestNothingIsHalfOrDoubleWhenStateIsDamaged(t *testing.T) {
 	slowtest.Require(t, "it kills daemons and damages their state for seconds")
 	s := newSite(t)
-	s.damage = &damage{obstructed: map[string]bool{}}
+	s.damage = &damage{}
 	torture(t, s)
 	t.Logf("seed %d: %v", *seed, s.damage)
 }
