@@ -20,7 +20,6 @@ var holders = []string{
 
 // ofOneReason are the other files that name a reason, since what they do concerns that reason alone.
 var ofOneReason = map[string]string{
-	"internal/api/records.go":       "AnswerUnread", // the error is in an event
 	"internal/backup/restore.go":    "Recovered",
 	"internal/doctor/ledger.go":     "Recovered",
 	"internal/reader/hold.go":       "Capacity", // a short pause isn't worth a word

@@ -120,19 +120,25 @@ func (b *Records) Details(ctx context.Context, id envelope.ID) (client.TaskDetai
 	}
 	events, err := b.Ledger.History(ctx, id, maxEvents)
 	file.Events = eventsOf(events)
-	if last.State == task.Held && (slices.Contains(last.Reasons, task.AnswerUnread) || slices.Contains(last.Reasons, task.RunDirectory)) {
-		file.Why += whyHeldIn(events)
+	if last.State == task.Held {
+		file.Why += heldError(last, events)
 	}
 	return file, err
 }
 
-// whyHeldIn says with which error a task was held last.
-func whyHeldIn(events []task.Event) string {
+// heldError says with which error a held task came to be held, if an error is behind one of its
+// reasons.
+func heldError(row task.Task, events []task.Event) string {
+	over := func(r task.Reason) bool { return !slices.Contains(row.Reasons, r) }
 	for _, e := range slices.Backward(events) {
 		var data struct {
-			Message string `json:"message"`
+			Reasons []task.Reason `json:"reasons"`
+			Message string        `json:"message"`
 		}
-		if e.Kind == task.KindTaskHeld && json.Unmarshal(e.Data, &data) == nil && data.Message != "" {
+		if e.Kind != task.KindTaskHeld || e.Revision != row.Revision || json.Unmarshal(e.Data, &data) != nil {
+			continue
+		}
+		if data.Message != "" && !slices.ContainsFunc(data.Reasons, over) {
 			return ": " + data.Message
 		}
 	}
