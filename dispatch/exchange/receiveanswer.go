@@ -17,7 +17,7 @@ import (
 )
 
 // answerOf returns the outcome of a message by which an agent answers or delegates a task in
-// its inbox, as Submit does; nil for another message. It runs before the transaction of the
+// its inbox, as Submit does, or calls a tool that it may not use; nil for another message. It runs before the transaction of the
 // message, which checks whether the task still waits. An error says that the ledger can't be
 // read.
 func (rc *Receiver) answerOf(m envelope.Message) (*inboundAnswer, error) {
@@ -43,10 +43,14 @@ func (rc *Receiver) answerOf(m envelope.Message) (*inboundAnswer, error) {
 	if findings.Refused() {
 		read = envelope.Message{}
 	}
-	if !conversation.EndsRun(m, read) {
+	ends := conversation.EndsRun(m, read)
+	if !ends && m.Act != envelope.Calls {
 		return nil, nil // another message about its task
 	}
 	outcome, err := rc.Meters.JudgeAnswer(ctx, row, a.run, job, m.Raw)
+	if !ends && (err != nil || outcome.Result.Error.Kind != envelope.PolicyViolation) {
+		return nil, nil // an allowed tool
+	}
 	if err != nil {
 		a.err = err
 		return a, nil

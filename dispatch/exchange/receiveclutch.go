@@ -173,11 +173,13 @@ func (rc clutchReceiver) useParent(tx *store.Transaction, c *Submission, parent 
 }
 
 // receiveOther takes a Clutch message that moves no task. A chat.message goes to its recipients.
-// A tool call of the agent of a task gets the reply that no tool is available (CLUTCH-33,
-// CLUTCH-61). A message of an agent about itself is recorded.
+// A tool call of the agent of a task gets the reply that no tool is available, or ends the task if
+// the tool is not allowed (CLUTCH-33, CLUTCH-61). A message of an agent about itself is recorded.
 func (rc clutchReceiver) receiveOther(tx *store.Transaction, c *Submission, found bool) error {
 	m := c.Inbound.Message
 	switch {
+	case c.Inbound.answer != nil:
+		return rc.receiveAnswer(tx, c)
 	case conversation.OnlyDaemonSends(m.Act):
 		return rc.deny(tx, c, envelope.Finding{Kind: envelope.Unauthorized, Field: "type", Message: "is sent by mailboxd alone"})
 	case conversation.OnlyRecorded(m.Act):
