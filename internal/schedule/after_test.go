@@ -34,3 +34,13 @@ func TestTasksThatWaitForEachOtherAreRefused(t *testing.T) {
 		t.Errorf("%v and %v are left", a.waits, a.tasks)
 	}
 }
+
+func TestATaskStillWaitsWhenAnotherOneNoLongerDoes(t *testing.T) {
+	a := NewAfter()
+	a.Add("b", "a")
+	a.Add("e", "a")
+	a.Remove("b")
+	if got, want := a.Take("a"), []envelope.ID{"e"}; !slices.Equal(got, want) {
+		t.Errorf("%q wait for a; want %q", got, want)
+	}
+}

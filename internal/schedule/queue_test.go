@@ -255,7 +255,7 @@ func TestTheOldestItemWithRoomIsNextAfterAnyHistory(t *testing.T) {
 				if n := len(running); n > 0 {
 					at := random.IntN(n)
 					q.Release(running[at])
-					decrement(m.taken, running[at].Requester)
+					m.taken[running[at].Requester]--
 					running = slices.Delete(running, at, at+1)
 				}
 			case 4:
@@ -307,7 +307,7 @@ func TestATakeLooksAtFewItemsHoweverManyABusyRequesterHas(t *testing.T) {
 	if it, ok := q.next(); !ok || it.Requester != "modest" {
 		t.Fatalf("next = %+v, %v; want the task of modest", it, ok)
 	}
-	if q.visited > 10 {
+	if q.visited < 1 || q.visited > 10 {
 		t.Errorf("%d items visited for one take; want a few", q.visited)
 	}
 }
@@ -325,7 +325,7 @@ func TestManyTakesLookAtFewRequestersThatStayAtTheirLimits(t *testing.T) {
 			break
 		}
 	}
-	if q.visited > 3*many {
+	if q.visited < many || q.visited > 3*many {
 		t.Errorf("%d items visited for %d takes; want each requester once more when it is at its limit", q.visited, many)
 	}
 }

@@ -97,3 +97,31 @@ func TestATimeOfDayGoesByTheWallClock(t *testing.T) {
 		t.Errorf("due = %v; want task 1", seqs)
 	}
 }
+
+func TestTheNextTimerIsTheEarlierOneOfBothClocks(t *testing.T) {
+	wall, boot := time.Unix(1e9, 0), time.Unix(1000, 0)
+	for _, c := range []struct{ wall, boot, want time.Duration }{
+		{30 * time.Second, 10 * time.Second, 10 * time.Second},
+		{10 * time.Second, 30 * time.Second, 10 * time.Second},
+		{30 * time.Second, 0, 30 * time.Second},
+		{0, 30 * time.Second, 30 * time.Second},
+	} {
+		timers := NewTimers()
+		timers.wall.now, timers.boot.now = func() time.Time { return wall }, func() time.Time { return boot }
+		if c.wall > 0 {
+			timers.Set(1, wall.Add(c.wall))
+		}
+		if c.boot > 0 {
+			timers.After(2, c.boot)
+		}
+		if _, wait := timers.due(); wait != c.want {
+			t.Errorf("timers in %v by the wall clock and %v by the boot clock: the wait is %v; want %v", c.wall, c.boot, wait, c.want)
+		}
+	}
+}
+
+func TestPausesGoByTheTimeSinceTheMachineStarted(t *testing.T) {
+	if got := bootClock(); got.After(time.Now().AddDate(-10, 0, 0)) {
+		t.Errorf("the boot clock is at %v, which is a time of day; want the time since the machine started", got)
+	}
+}
