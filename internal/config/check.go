@@ -58,6 +58,7 @@ func (c *Config) checkValues() []error {
 		checks = append(checks, expanded(fmt.Sprintf("intake.ref_roots[%d]", i), root))
 	}
 	checks = append(checks, c.Policy.check(c.Agents)...)
+	checks = append(checks, c.checkWorktrees())
 	for i, entry := range c.written {
 		checks = append(checks, entry.check(fmt.Sprintf("agents[%d]", i))...)
 		checks = append(checks, c.checkSandbox(fmt.Sprintf("agents[%d]", i), entry)...)

@@ -194,12 +194,39 @@ func (c *Config) checkSandboxPaths(key string, e Entry, set sandbox.Settings) (c
 		if len(e.Worker.Command) > 0 {
 			section = "worker"
 		}
-		check(strings.TrimSuffix(key, "sandbox")+section+".cwd", set.Cwd, canWrite)
+		key := strings.TrimSuffix(key, "sandbox") + section + ".cwd"
+		check(key, set.Cwd, canWrite)
+		checks = append(checks, checkWorkingDir(key, set.Cwd, canWrite))
 	}
 	for i, p := range c.realPaths(e.Exec.Workdirs) {
-		check(fmt.Sprintf("%sexec.workdirs[%d]", strings.TrimSuffix(key, "sandbox"), i), p, canWrite)
+		key := fmt.Sprintf("%sexec.workdirs[%d]", strings.TrimSuffix(key, "sandbox"), i)
+		check(key, p, canWrite)
+		checks = append(checks, checkWorkingDir(key, p, canWrite))
 	}
 	return checks
+}
+
+// checkWorkingDir refuses a working directory of the system. A sandbox shows its working directory
+// as it is outside, so one in /proc, /sys or /dev would replace what the sandbox has there. What is
+// in /etc can be read, as everywhere in a sandbox.
+func checkWorkingDir(key string, p sandbox.Path, writable bool) error {
+	err := checkSystem(p)
+	if err == nil || !writable && sandbox.Within("/etc", p.Name) && sandbox.Within("/etc", p.Real) {
+		return nil
+	}
+	return wrong(key, "%s: %v", p.Name, err)
+}
+
+// checkWorktrees refuses a directory of the system for the clones that agents in a sandbox change.
+func (c *Config) checkWorktrees() error {
+	inSandbox := func(e Entry) bool {
+		return e.Sandbox != nil && e.Sandbox.Profile != string(sandbox.None) && (e.Exec.Worktree || len(e.Exec.Workdirs) > 0)
+	}
+	dir, err := c.WorktreesDir()
+	if err != nil || !slices.ContainsFunc(c.written, inSandbox) {
+		return nil // an error appears when it is opened
+	}
+	return checkWorkingDir("worktrees_dir", realPath(dir), true)
 }
 
 // checkSandboxPath says why a path is too wide for a sandbox, or shows what it must not.

@@ -24,7 +24,7 @@ func sandboxDir(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	for name, to := range map[string]string{"app/out": "../home", "link": "app", "app/inner": "build", "home/conf": "../conf"} {
+	for name, to := range map[string]string{"kernel": "/sys", "app/out": "../home", "link": "app", "app/inner": "build", "home/conf": "../conf"} {
 		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -37,7 +37,7 @@ func sandboxDir(t *testing.T) string {
 func sandboxed(t *testing.T, dir, exec, section string) (config.Config, error) {
 	t.Helper()
 	path := filepath.Join(dir, "conf", "config.yaml")
-	text := "root: DIR/box\nstate_dir: DIR/state/box\nagents:\n- {id: a, exec: {command: [/bin/true]" + exec + "}, sandbox: " + section + "}\n"
+	text := "root: DIR/box\nstate_dir: DIR/state/box\nworktrees_dir: /dev/shm/clones\nagents:\n- {id: a, exec: {command: [/bin/true]" + exec + "}, sandbox: " + section + "}\n"
 	if err := os.WriteFile(path, []byte(strings.ReplaceAll(text, "DIR", dir)), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -82,6 +82,14 @@ func TestASandboxThatWouldNotHoldIsRefused(t *testing.T) {
 		{", cwd: DIR/state", "{}", "agents[0].exec.cwd: " + dir + "/state: is in or around the state directory"},
 		{", cwd: DIR", "{}", "agents[0].exec.cwd: " + dir + ": shows the whole home directory"},
 		{", cwd: DIR/conf", "{}", "agents[0].exec.cwd: " + dir + "/conf: has the configuration file"},
+		{", cwd: /etc/cron.d", "{}", "agents[0].exec.cwd: /etc/cron.d: is in /etc"},
+		{", cwd: /proc/self/root/opt", "{}", "agents[0].exec.cwd: /proc/self/root/opt: is in /proc"},
+		{", cwd: DIR/kernel", "{}", "agents[0].exec.cwd: " + dir + "/kernel: is in /sys"},
+		{", cwd: /sys/fs", "{profile: read-only}", "agents[0].exec.cwd: /sys/fs: is in /sys"},
+		{", cwd: /dev", "{profile: offline}", "agents[0].exec.cwd: /dev: is in /dev"},
+		{"}, worker: {command: [/bin/true], cwd: /etc", "{}", "agents[0].worker.cwd: /etc: is in /etc"},
+		{", workdirs: [DIR/app, /etc]", "{}", "agents[0].exec.workdirs[1]: /etc: is in /etc"},
+		{", worktree: true, cwd: DIR/app", "{}", "worktrees_dir: /dev/shm/clones: is in /dev"},
 	} {
 		test.section = strings.ReplaceAll(test.section, "DIR", dir)
 		_, err := sandboxed(t, dir, test.exec, test.section)
@@ -170,7 +178,7 @@ func TestAReadableDirectoryOfTheControlSocketIsAWarning(t *testing.T) {
 			t.Fatal(err)
 		}
 		warns := slices.ContainsFunc(found.Mistakes, func(m config.Mistake) bool {
-			return m.Effect == config.Warns && m.Line == 4 && strings.Contains(m.Message, "has the directory of the control socket")
+			return m.Effect == config.Warns && m.Line == 5 && strings.Contains(m.Message, "has the directory of the control socket")
 		})
 		if warns != want {
 			t.Errorf("sandbox: %s has the mistakes %v; want a warning %t", section, found.Mistakes, want)
