@@ -67,10 +67,8 @@ func agentViews(ctx context.Context, cfg config.Config) ([]view.Agent, error) {
 		return nil, err
 	}
 	defer r.Close()
-	if daemon, served := r.Records.(*client.Client); served {
-		if diff, err := daemon.ConfigDiff(ctx); err == nil { // an earlier version cannot say
-			views = view.MarkPending(views, diff.Changes)
-		}
+	if diff, err := r.Client.ConfigDiff(ctx); err == nil { // without a daemon, and before some version, nobody can say
+		views = view.MarkPending(views, diff.Changes)
 	}
 	return views, countTasks(ctx, r, views)
 }

@@ -170,11 +170,7 @@ func approveDemo(ctx context.Context, s term.Screen, at reader.Location) error {
 			return err
 		}
 		step(s, 4, "A person approves it: mailboxd approve demo-1")
-		daemon, ok := d.Records.(*client.Client)
-		if !ok {
-			return client.ErrDown
-		}
-		_, err := daemon.Approve(ctx, "demo-1", client.Decision{Note: "approved by the demo", Unseen: true})
+		_, err := d.Client.Approve(ctx, "demo-1", client.Decision{Note: "approved by the demo", Unseen: true})
 		return err
 	})
 }

@@ -41,7 +41,7 @@ func edit(ctx context.Context, args []string) (any, error) {
 		panic(err)
 	}
 	defer r.Close()
-	daemon := r.Records.(*client.Client)
+	daemon := r.Client
 	if args[0] == "claim" {
 		return daemon.Claim(ctx, client.Claim{Agent: args[1]})
 	}

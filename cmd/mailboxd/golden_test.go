@@ -168,8 +168,10 @@ func dayOf(t *testing.T) *reader.Reader {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { books.Close() })
-	return &reader.Reader{Root: root, State: state, Records: &api.Records{Root: root, State: state, Ledger: books}}
+	return &reader.Reader{Root: root, State: state, Client: clientOf(&api.Records{Root: root, State: state, Ledger: books})}
 }
+
+func clientOf(records *api.Records) *client.Client { return client.Within(records.Handler()) }
 
 func writeDay(tx *ledger.Tx) error {
 	row := func(id envelope.ID, state task.State, age time.Duration, more func(*task.Task)) (int64, error) {

@@ -86,7 +86,7 @@ func editorMailbox(cfg config.Config, root string) mcpserver.Mailbox {
 	at := locationOf(cfg)
 	return mcpserver.Mailbox{
 		Root: root,
-		Read: func(ctx context.Context, do func(mcpserver.Records) error) error {
+		Read: func(ctx context.Context, do func(*client.Client) error) error {
 			r, err := at.Open(ctx)
 			if errors.Is(err, reader.ErrNoMailbox) {
 				return do(nil)
@@ -95,10 +95,7 @@ func editorMailbox(cfg config.Config, root string) mcpserver.Mailbox {
 				return err
 			}
 			defer r.Close()
-			if r.Records == nil {
-				return do(nil)
-			}
-			return do(r.Records)
+			return do(r.Client)
 		},
 		Send: func(ctx context.Context, line []byte) (func(context.Context) (bool, error), error) {
 			s, err := appendTask(ctx, cfg, line, false)

@@ -12,9 +12,7 @@ import (
 )
 
 func threadCommand(g *globals) *cobra.Command {
-	cmd := dialogueCommand(g, func(ctx context.Context, b reader.Records, id string) (client.Dialogue, error) {
-		return b.Thread(ctx, id)
-	})
+	cmd := dialogueCommand(g, (*client.Client).Thread)
 	cmd.Use = "thread ID"
 	cmd.Short = "Print a conversation in English"
 	cmd.Long = `Print the messages of a conversation in English, in any dialect, and what happened
@@ -24,9 +22,7 @@ to its tasks. ID is the name of a conversation, of a task in it, or of a trace.`
 }
 
 func traceCommand(g *globals) *cobra.Command {
-	cmd := dialogueCommand(g, func(ctx context.Context, b reader.Records, id string) (client.Dialogue, error) {
-		return b.Trace(ctx, id)
-	})
+	cmd := dialogueCommand(g, (*client.Client).Trace)
 	cmd.Use = "trace ID"
 	cmd.Short = "Print a chain of work over several conversations"
 	cmd.Long = `Print the messages of a chain of work in English, over all its conversations. ID
@@ -37,7 +33,7 @@ trace, the command prints the conversation, as mailboxd thread does.`
 }
 
 // dialogueCommand makes a command that prints a conversation.
-func dialogueCommand(g *globals, read func(context.Context, reader.Records, string) (client.Dialogue, error)) *cobra.Command {
+func dialogueCommand(g *globals, read func(*client.Client, context.Context, string) (client.Dialogue, error)) *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{
 		Args: cobra.ExactArgs(1),

@@ -149,7 +149,7 @@ func talkOf(t *testing.T) *reader.Reader {
 	if err := errors.Join(os.Mkdir(filepath.Join(root, "results"), 0o700), memory.Update(context.Background(), writeTalk)); err != nil {
 		t.Fatal(err)
 	}
-	return &reader.Reader{Root: root, State: state, Records: &api.Records{Root: root, State: state, Ledger: memory.Reader}}
+	return &reader.Reader{Root: root, State: state, Client: clientOf(&api.Records{Root: root, State: state, Ledger: memory.Reader})}
 }
 
 func TestWhatAConversationIsToldAs(t *testing.T) {
@@ -161,7 +161,7 @@ func whatAConversationIsToldAs(t *testing.T) {
 	for name, s := range screens {
 		var out bytes.Buffer
 		s.Writer = &out
-		said, err := d.Records.Thread(t.Context(), "T1")
+		said, err := d.Client.Thread(t.Context(), "T1")
 		if err == nil {
 			err = view.Timeline{Dialogue: said}.Print(s)
 		}
@@ -180,15 +180,10 @@ func TestAConversationHasManyNames(t *testing.T) { synctest.Test(t, aConversatio
 
 func aConversationHasManyNames(t *testing.T) {
 	d := talkOf(t)
-	thread := func(ctx context.Context, b reader.Records, id string) (client.Dialogue, error) {
-		return b.Thread(ctx, id)
-	}
-	trace := func(ctx context.Context, b reader.Records, id string) (client.Dialogue, error) {
-		return b.Trace(ctx, id)
-	}
+	thread, trace := (*client.Client).Thread, (*client.Client).Trace
 	for _, c := range []struct {
 		arg  string
-		read func(context.Context, reader.Records, string) (client.Dialogue, error)
+		read func(*client.Client, context.Context, string) (client.Dialogue, error)
 		want string
 	}{
 		{"T1", thread, "thread T1"}, {"T1.1", thread, "thread T1"}, {"T1.1.", thread, "thread T1"}, {"T1.2", thread, "thread T1"}, {"x-7", thread, "trace x-7"},

@@ -2,9 +2,12 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"errors"
+	"net/http"
+	"slices"
 	"testing"
+
+	"github.com/go-json-experiment/json"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
@@ -13,31 +16,30 @@ import (
 	"mailboxd/internal/term"
 )
 
-// leavingDaemon lists one running task, and is gone when it is asked for the details.
-type leavingDaemon struct {
-	reader.Records
-	gone bool
-}
+// leavingDaemon lists one running task, and stops when it is asked for the details.
+type leavingDaemon struct{ stops bool }
 
 var runningTask = client.Task{Seq: 1, ID: "t1", Revision: 1, State: task.Running, Agent: "a"}
 
-func (l leavingDaemon) Tasks(_ context.Context, f client.Filter) ([]client.Task, error) {
-	if f.After > 0 || len(f.States) == 1 && f.States[0] == task.Done {
-		return nil, nil
+func (l leavingDaemon) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var answer any = client.TaskDetails{Task: runningTask}
+	switch q := r.URL.Query(); {
+	case r.URL.Path == client.Base+"/count":
+		answer = client.Count{}
+	case r.URL.Path == client.Base+"/status":
+		answer = client.Status{}
+	case r.URL.Path == client.Base+"/tasks" && (q.Has("after") || slices.Equal(q["state"], []string{"done"})):
+		answer = client.Page{}
+	case r.URL.Path == client.Base+"/tasks":
+		answer = client.Page{Tasks: []client.Task{runningTask}}
+	case l.stops:
+		w.WriteHeader(http.StatusServiceUnavailable)
+		answer = client.Failure{Error: client.Error{Kind: client.Stopping}}
 	}
-	return []client.Task{runningTask}, nil
+	_ = json.MarshalWrite(w, answer)
 }
 
-func (l leavingDaemon) Count(context.Context, client.Filter) (int, error) { return 0, nil }
-
-func (l leavingDaemon) Paused(context.Context) ([]string, error) { return nil, nil }
-
-func (l leavingDaemon) Details(context.Context, envelope.ID) (client.TaskDetails, error) {
-	if l.gone {
-		return client.TaskDetails{}, client.ErrDown
-	}
-	return client.TaskDetails{Task: runningTask}, nil
-}
+func (l leavingDaemon) reader() *reader.Reader { return &reader.Reader{Client: client.Within(l)} }
 
 // stuckPipe fails at each write.
 type stuckPipe struct{}
@@ -50,11 +52,12 @@ func TestAWatchPrintsAChangeAfterTheDaemonLeftDuringALook(t *testing.T) {
 	var out bytes.Buffer
 	screen := term.Screen{Writer: &out, Columns: 120}
 	feed := &ticker{flags: &psFlags{}, seen: map[envelope.ID]string{}}
-	if err := feed.show(t.Context(), &reader.Reader{Records: leavingDaemon{gone: true}}, screen); !errors.Is(err, client.ErrDown) {
-		t.Fatalf("show = %v; want ErrDown", err)
+	err := feed.show(t.Context(), leavingDaemon{stops: true}.reader(), screen)
+	if said, ok := errors.AsType[*client.Error](err); !ok || said.Kind != client.Stopping {
+		t.Fatalf("show = %v; want that the daemon stops", err)
 	}
 	for range 2 {
-		if err := feed.show(t.Context(), &reader.Reader{Records: leavingDaemon{}}, screen); err != nil {
+		if err := feed.show(t.Context(), leavingDaemon{}.reader(), screen); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -67,7 +70,7 @@ func TestAWatchTakesNoChangeAsPrintedWhoseWriteFailed(t *testing.T) {
 	for _, asJSON := range []bool{false, true} {
 		feed := &ticker{flags: &psFlags{asJSON: asJSON}, seen: map[envelope.ID]string{}}
 		for range 2 {
-			err := feed.show(t.Context(), &reader.Reader{Records: leavingDaemon{}}, term.Screen{Writer: stuckPipe{}, Columns: 120})
+			err := feed.show(t.Context(), leavingDaemon{}.reader(), term.Screen{Writer: stuckPipe{}, Columns: 120})
 			if !errors.Is(err, errStuck) {
 				t.Errorf("with JSON %t: show = %v; want the error of the write", asJSON, err)
 			}

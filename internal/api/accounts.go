@@ -12,12 +12,12 @@ import (
 	"mailboxd/internal/task"
 )
 
-func (d *Server) accounts(r *http.Request) (any, error) {
+func (b *Records) accounts(r *http.Request) (any, error) {
 	day := r.URL.Query().Get("day")
 	if _, err := time.Parse(time.DateOnly, day); err != nil {
 		return nil, bad("day: %w", err)
 	}
-	all, err := d.records.Balances(r.Context(), day)
+	all, err := b.Balances(r.Context(), day)
 	return client.Balances{Balances: all}, err
 }
 

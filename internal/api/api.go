@@ -143,32 +143,13 @@ func (d *Server) closeAll() {
 
 // status says which daemon this is.
 func (d *Server) status(r *http.Request) (any, error) {
-	s := client.Status{
-		Version: d.opts.Version, PID: os.Getpid(), Root: d.records.Root, StateDir: d.engine.State.Path(),
-		Started: d.opened, Open: map[string]int{},
-	}
-	var err error
-	if r.URL.Query().Get("brief") == "" {
-		if s.Open, err = d.open(r.Context()); err != nil {
-			return nil, err
-		}
-	}
-	if s.Paused, err = d.engine.Ledger.Paused(r.Context()); err != nil {
+	s, err := d.records.statusOf(r, d.engine.Ledger.CountOpen)
+	if err != nil {
 		return nil, err
 	}
+	s.Version, s.PID, s.Started = d.opts.Version, os.Getpid(), d.opened
 	for _, f := range d.engine.Faults() {
 		s.Faults = append(s.Faults, client.Fault(f))
 	}
-	s.LastEvent, err = d.engine.Ledger.LastEvent(r.Context())
-	return s, err
-}
-
-// open counts what is not done.
-func (d *Server) open(ctx context.Context) (map[string]int, error) {
-	counts, err := d.engine.Ledger.CountOpen(ctx)
-	open := make(map[string]int, len(counts))
-	for state, n := range counts {
-		open[string(state)] = n
-	}
-	return open, err
+	return s, nil
 }

@@ -17,8 +17,8 @@ import (
 	"mailboxd/internal/task"
 )
 
-func (d *Server) replay(r *http.Request) (any, error) {
-	return d.records.Replay(r.Context(), r.URL.Query().Get("run_id"))
+func (b *Records) replay(r *http.Request) (any, error) {
+	return b.Replay(r.Context(), r.URL.Query().Get("run_id"))
 }
 
 // Replay returns the messages of a run, and where they differ from the ledger. The run is named

@@ -15,7 +15,7 @@ import (
 func (d *Server) clutchStream(w http.ResponseWriter, r *http.Request) {
 	after, err := d.startOf(r)
 	if err != nil {
-		d.refuse(w, r, err)
+		refuse(w, r, d.opts.Log, err)
 		return
 	}
 	store, wanted := d.records.eventStore(), clutchFilterIn(r)

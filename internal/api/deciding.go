@@ -76,6 +76,16 @@ func (d *Server) approver(p peer) core.Person {
 	return core.Person{Names: d.opts.Approvers(p.uid), User: p.name(), Self: d.opts.Proofs().Self, UID: p.uid}
 }
 
+// caseFile answers with all that is known of a task, and with what the caller may decide.
+func (d *Server) caseFile(r *http.Request) (any, error) {
+	answer, err := d.records.caseFile(r)
+	found, ok := answer.(client.TaskDetails)
+	if err == nil && ok {
+		d.markOwn(r, &found)
+	}
+	return found, err
+}
+
 // markOwn marks a pending approval of a task that the caller requested with the rule for it.
 func (d *Server) markOwn(r *http.Request, found *client.TaskDetails) {
 	who, last := d.approver(peerIn(r.Context())), len(found.Approvals)-1

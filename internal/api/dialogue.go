@@ -16,12 +16,12 @@ import (
 	"mailboxd/internal/task"
 )
 
-func (d *Server) thread(r *http.Request) (any, error) {
-	return d.records.Thread(r.Context(), r.URL.Query().Get("id"))
+func (b *Records) thread(r *http.Request) (any, error) {
+	return b.Thread(r.Context(), r.URL.Query().Get("id"))
 }
 
-func (d *Server) trace(r *http.Request) (any, error) {
-	return d.records.Trace(r.Context(), r.URL.Query().Get("id"))
+func (b *Records) trace(r *http.Request) (any, error) {
+	return b.Trace(r.Context(), r.URL.Query().Get("id"))
 }
 
 // Thread returns the conversation of that name, or that a task is part of, or

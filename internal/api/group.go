@@ -24,7 +24,7 @@ func (d *Server) groupRoutes() []route {
 		{"GET", "/count", "How many tasks wait for a decision of the caller.", "", nil, client.Count{}, d.groupCount},
 		{"GET", "/ids", "Ids that begin with a text, of tasks that wait for a decision of the caller.", "prefix", nil, client.Names{}, d.groupIDs},
 		{"GET", "/tasks/{id}", "All that is known of a task.", "", nil, client.TaskDetails{}, d.caseFile},
-		{"GET", "/tasks/{id}/row", "The latest revision of a task.", "", nil, client.Task{}, d.row},
+		{"GET", "/tasks/{id}/row", "The latest revision of a task.", "", nil, client.Task{}, d.records.row},
 	}
 	allowed = append(allowed, d.decisions()...)
 	for i, r := range allowed {

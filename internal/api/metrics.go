@@ -17,7 +17,7 @@ import (
 func (d *Server) serveMetrics(w http.ResponseWriter, r *http.Request) {
 	families, err := d.Metrics(r.Context())
 	if err != nil {
-		d.refuse(w, r, err)
+		refuse(w, r, d.opts.Log, err)
 		return
 	}
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(slow))

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,12 +15,38 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
 	"mailboxd/internal/task"
+	"mailboxd/mailbox"
 )
 
 // maxPage is how many rows one answer has at most.
 const maxPage = 1000
 
-func (d *Server) tasks(r *http.Request) (any, error) {
+func (b *Records) status(r *http.Request) (any, error) { return b.statusOf(r, b.Ledger.CountOpen) }
+
+// statusOf is what the ledger knows of the state of its daemon.
+func (b *Records) statusOf(r *http.Request, countOpen func(context.Context) (map[task.State]int, error)) (client.Status, error) {
+	s := client.Status{Root: b.Root, Open: map[string]int{}}
+	if b.State != nil {
+		s.StateDir = b.State.Path()
+	}
+	var err error
+	if r.URL.Query().Get("brief") == "" {
+		counts, err := countOpen(r.Context())
+		if err != nil {
+			return s, err
+		}
+		for state, n := range counts {
+			s.Open[string(state)] = n
+		}
+	}
+	if s.Paused, err = b.Ledger.Paused(r.Context()); err != nil {
+		return s, err
+	}
+	s.LastEvent, err = b.Ledger.LastEvent(r.Context())
+	return s, err
+}
+
+func (b *Records) tasks(r *http.Request) (any, error) {
 	f, err := filterIn(r)
 	if err != nil {
 		return nil, err
@@ -29,7 +56,7 @@ func (d *Server) tasks(r *http.Request) (any, error) {
 	if asked > 0 {
 		f.Limit = min(asked, f.Limit)
 	}
-	tasks, err := d.records.Tasks(r.Context(), f)
+	tasks, err := b.Tasks(r.Context(), f)
 	page := client.Page{Tasks: tasks, More: len(tasks) > maxPage}
 	if page.More {
 		page.Tasks = tasks[:maxPage]
@@ -37,12 +64,12 @@ func (d *Server) tasks(r *http.Request) (any, error) {
 	return page, err
 }
 
-func (d *Server) count(r *http.Request) (any, error) {
+func (b *Records) count(r *http.Request) (any, error) {
 	f, err := filterIn(r)
 	if err != nil {
 		return nil, err
 	}
-	n, err := d.records.Count(r.Context(), f)
+	n, err := b.Count(r.Context(), f)
 	return client.Count{Tasks: n}, err
 }
 
@@ -79,33 +106,29 @@ func filterIn(r *http.Request) (f client.Filter, err error) {
 	return f, err
 }
 
-func (d *Server) ids(r *http.Request) (any, error) {
-	ids, err := d.records.Find(r.Context(), r.URL.Query().Get("prefix"))
+func (b *Records) ids(r *http.Request) (any, error) {
+	ids, err := b.Find(r.Context(), r.URL.Query().Get("prefix"))
 	return client.Names{IDs: ids}, err
 }
 
-func (d *Server) caseFile(r *http.Request) (any, error) {
+func (b *Records) caseFile(r *http.Request) (any, error) {
 	id, err := idIn(r)
 	if err != nil {
 		return nil, err
 	}
-	found, err := d.records.Details(r.Context(), id)
-	if err == nil {
-		d.markOwn(r, &found)
-	}
-	return found, err
+	return b.Details(r.Context(), id)
 }
 
-func (d *Server) row(r *http.Request) (any, error) {
+func (b *Records) row(r *http.Request) (any, error) {
 	id, err := idIn(r)
 	if err != nil {
 		return nil, err
 	}
-	return d.records.Latest(r.Context(), id)
+	return b.Latest(r.Context(), id)
 }
 
 // request answers with the request of a revision, if it is kept.
-func (d *Server) request(r *http.Request) (any, error) {
+func (b *Records) requestOf(r *http.Request) (any, error) {
 	id, err := idIn(r)
 	if err != nil {
 		return nil, err
@@ -114,7 +137,7 @@ func (d *Server) request(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	revisions, err := d.records.revisions(r.Context(), id)
+	revisions, err := b.revisions(r.Context(), id)
 	if err != nil {
 		return nil, err
 	}
@@ -126,47 +149,47 @@ func (d *Server) request(r *http.Request) (any, error) {
 		}
 		row = revisions[at]
 	}
-	raw, err := d.records.Ledger.Raw(r.Context(), row.Seq)
+	raw, err := b.Ledger.Raw(r.Context(), row.Seq)
 	if err == nil && !jsontext.Value(raw).IsValid() {
 		err = &client.Error{Kind: client.NoTask, Message: fmt.Sprintf("the request of task %s is not JSON", id)}
 	}
 	return raw, err
 }
 
-func (d *Server) below(r *http.Request) (any, error) {
+func (b *Records) below(r *http.Request) (any, error) {
 	id, err := idIn(r)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := d.records.Latest(r.Context(), id); err != nil {
+	if _, err := b.Latest(r.Context(), id); err != nil {
 		return nil, err
 	}
-	open, err := d.engine.Ledger.OpenBelow(r.Context(), id)
+	open, err := b.Ledger.OpenBelow(r.Context(), id)
 	return client.Page{Tasks: viewsOf(open)}, err
 }
 
-func (d *Server) result(r *http.Request) (any, error) {
+func (b *Records) result(r *http.Request) (any, error) {
 	id, err := idIn(r)
 	if err != nil {
 		return nil, err
 	}
-	row, err := d.records.Latest(r.Context(), id)
+	row, err := b.Latest(r.Context(), id)
 	if err != nil {
 		return nil, err
 	}
-	raw, _, err := d.engine.Box.ReadResult(id)
+	raw, err := mailbox.ReadResult(b.Root, id)
 	if errors.Is(err, fs.ErrNotExist) || !row.ResultFinal { // what stands there answers an earlier revision
 		return nil, &client.Error{Kind: client.NoResult, Message: fmt.Sprintf("task %s has no result yet: it is %s", id, row.State)}
 	}
 	return raw, err
 }
 
-func (d *Server) files(r *http.Request) (any, error) {
-	files, err := d.records.Files(r.Context())
+func (b *Records) files(r *http.Request) (any, error) {
+	files, err := b.Files(r.Context())
 	return client.Cursors{Files: files}, err
 }
 
-func (d *Server) events(r *http.Request) (any, error) {
+func (b *Records) eventList(r *http.Request) (any, error) {
 	id, err := taskIn(r)
 	if err != nil {
 		return nil, err
@@ -179,7 +202,7 @@ func (d *Server) events(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	events, err := d.records.Events(r.Context(), id, after, int(min(limit, maxEvents)))
+	events, err := b.Events(r.Context(), id, after, int(min(limit, maxEvents)))
 	return client.EventList{Events: events}, err
 }
 

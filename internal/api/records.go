@@ -23,8 +23,8 @@ import (
 // callers of the daemon, and to our tools when there is none. They may be used
 // from several goroutines at once.
 type Records struct {
-	Root   string // the mailbox
-	State  *mailbox.State
+	Root   string         // the mailbox
+	State  *mailbox.State // nil: no daemon has served it
 	Ledger *ledger.Reader
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/rs/zerolog"
 
 	"mailboxd/dispatch"
 	"mailboxd/internal/client"
@@ -29,33 +30,51 @@ type route struct {
 
 // routes is the whole API.
 func (d *Server) routes() []route {
-	return append([]route{
-		{"GET", "/status", "The daemon and its load.", "brief=1", nil, client.Status{}, d.status},
-		{"GET", "/tasks", "Tasks, in the order of `seq`; at most 1000 at once.",
-			"state, word and label (may be repeated), agent, requester, since, after, order=newest, revisions=all, callback=failed, describe=1, limit", nil, client.Page{}, d.tasks},
-		{"GET", "/count", "How many tasks there are.",
-			"state, word and label (may be repeated), agent, requester, since, revisions=all, callback=failed", nil, client.Count{}, d.count},
-		{"GET", "/ids", "The ids that begin with a text, at most 8.", "prefix", nil, client.Names{}, d.ids},
-		{"GET", "/tasks/{id}", "All that is known of a task.", "", nil, client.TaskDetails{}, d.caseFile},
-		{"GET", "/tasks/{id}/row", "The latest revision of a task.", "", nil, client.Task{}, d.row},
-		{"GET", "/tasks/{id}/result", "The result file of a task, as it is.", "", nil, nil, d.result},
-		{"GET", "/tasks/{id}/request", "The request of a revision of a task, as it came; of the latest one without a number.", "revision", nil, nil, d.request},
-		{"GET", "/tasks/{id}/below", "The open tasks below a task: the tasks that its runs asked for, the tasks below these, and so on.", "", nil, client.Page{}, d.below},
-		{"GET", "/files", "How far the task files were read.", "", nil, client.Cursors{}, d.files},
-		{"GET", "/accounts", "The budgets of a day of which something was reserved or spent.", "day", nil, client.Balances{}, d.accounts},
-		{"GET", "/stats", "Sums over the tasks and runs that ended since a time, by day and agent, and the queues of now.", "since", nil, client.Stats{}, d.stats},
-		{"GET", "/events/list", "Events, oldest first; at most 1000 at once.", "task, after, limit", nil, client.EventList{}, d.events},
-		{"GET", "/thread", "A conversation: the one of that name, the one that a task is part of, or a trace.", "id", nil, client.Dialogue{}, d.thread},
-		{"GET", "/trace", "A chain of work: the one of that name, or the one that a task or a conversation is part of.", "id", nil, client.Dialogue{}, d.trace},
-		{"GET", "/clutch/replay", "What the ledger has of a run, as messages of Clutch. The run is named by its run_id or by one of its tasks.", "run_id", nil, client.Replay{}, d.replay},
+	reading := d.records.routes()
+	for i, r := range reading {
+		switch r.path {
+		case "/status":
+			reading[i].do = d.status
+		case "/tasks/{id}":
+			reading[i].do = d.caseFile
+		}
+	}
+	return slices.Concat(reading, []route{
 		{"POST", "/page", "Judges a process that asks the page of `mailboxd web` for something, and records a refusal.", "", client.PageRequest{}, client.PageVerdict{}, d.judgePage},
-	}, slices.Concat(d.routing(), d.controls(), d.decisions(), d.fetching())...)
+	}, d.routing(), d.controls(), d.decisions(), d.fetching())
 }
+
+// routes is the part of the API that only reads the ledger.
+func (b *Records) routes() []route {
+	return []route{
+		{"GET", "/status", "The daemon and its load.", "brief=1", nil, client.Status{}, b.status},
+		{"GET", "/tasks", "Tasks, in the order of `seq`; at most 1000 at once.",
+			"state, word and label (may be repeated), agent, requester, since, after, order=newest, revisions=all, callback=failed, describe=1, limit", nil, client.Page{}, b.tasks},
+		{"GET", "/count", "How many tasks there are.",
+			"state, word and label (may be repeated), agent, requester, since, revisions=all, callback=failed", nil, client.Count{}, b.count},
+		{"GET", "/ids", "The ids that begin with a text, at most 8.", "prefix", nil, client.Names{}, b.ids},
+		{"GET", "/tasks/{id}", "All that is known of a task.", "", nil, client.TaskDetails{}, b.caseFile},
+		{"GET", "/tasks/{id}/row", "The latest revision of a task.", "", nil, client.Task{}, b.row},
+		{"GET", "/tasks/{id}/result", "The result file of a task, as it is.", "", nil, nil, b.result},
+		{"GET", "/tasks/{id}/request", "The request of a revision of a task, as it came; of the latest one without a number.", "revision", nil, nil, b.requestOf},
+		{"GET", "/tasks/{id}/below", "The open tasks below a task: the tasks that its runs asked for, the tasks below these, and so on.", "", nil, client.Page{}, b.below},
+		{"GET", "/files", "How far the task files were read.", "", nil, client.Cursors{}, b.files},
+		{"GET", "/accounts", "The budgets of a day of which something was reserved or spent.", "day", nil, client.Balances{}, b.accounts},
+		{"GET", "/stats", "Sums over the tasks and runs that ended since a time, by day and agent, and the queues of now.", "since", nil, client.Stats{}, b.stats},
+		{"GET", "/events/list", "Events, oldest first; at most 1000 at once.", "task, after, limit", nil, client.EventList{}, b.eventList},
+		{"GET", "/thread", "A conversation: the one of that name, the one that a task is part of, or a trace.", "id", nil, client.Dialogue{}, b.thread},
+		{"GET", "/trace", "A chain of work: the one of that name, or the one that a task or a conversation is part of.", "id", nil, client.Dialogue{}, b.trace},
+		{"GET", "/clutch/replay", "What the ledger has of a run, as messages of Clutch. The run is named by its run_id or by one of its tasks.", "run_id", nil, client.Replay{}, b.replay},
+	}
+}
+
+// Handler answers the requests that only read the ledger, without a daemon.
+func (b *Records) Handler() http.Handler { return mux(b.routes(), zerolog.Nop()) }
 
 // handler answers the requests at both sockets. The stream of events is the one thing that is
 // no question with an answer.
 func (d *Server) handler() http.Handler {
-	control, approvers := d.mux(d.routes()), d.mux(d.groupRoutes())
+	control, approvers := mux(d.routes(), d.opts.Log), mux(d.groupRoutes(), d.opts.Log)
 	control.HandleFunc("GET "+client.Base+"/events", d.stream)
 	control.HandleFunc("GET "+client.Base+"/clutch/events", d.clutchStream)
 	control.HandleFunc("GET /metrics", d.serveMetrics)
@@ -67,7 +86,7 @@ func (d *Server) handler() http.Handler {
 		}
 		p := peerIn(r.Context())
 		if err := d.admit(p); err != nil {
-			d.refuse(w, r, err)
+			refuse(w, r, d.opts.Log, err)
 			return
 		}
 		if p.ofGroup {
@@ -79,10 +98,10 @@ func (d *Server) handler() http.Handler {
 }
 
 // mux answers the requests of a table, and refuses others.
-func (d *Server) mux(routes []route) *http.ServeMux {
+func mux(routes []route, log zerolog.Logger) *http.ServeMux {
 	mux := http.NewServeMux()
 	for _, r := range routes {
-		mux.HandleFunc(r.method+" "+client.Base+r.path, d.answering(r))
+		mux.HandleFunc(r.method+" "+client.Base+r.path, r.answering(log))
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, client.NoRoute, "there is no "+r.Method+" "+r.URL.Path+" at this socket")
@@ -107,18 +126,18 @@ func (r route) maxBody() int64 {
 // slow is how long one write to a client may take.
 const slow = 10 * time.Second
 
-func (d *Server) answering(route route) http.HandlerFunc {
+func (route route) answering(log zerolog.Logger) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, route.maxBody())
 		answer, err := route.do(r)
 		if err != nil {
-			d.refuse(w, r, err)
+			refuse(w, r, log, err)
 			return
 		}
 		text, raw := answer.([]byte)
 		if !raw {
 			if text, err = json.Marshal(answer); err != nil {
-				d.refuse(w, r, err)
+				refuse(w, r, log, err)
 				return
 			}
 			text = append(text, '\n')
@@ -159,10 +178,10 @@ var statuses = map[string]int{
 }
 
 // refuse answers with an error, and logs what is our own fault.
-func (d *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
+func refuse(w http.ResponseWriter, r *http.Request, log zerolog.Logger, err error) {
 	kind, words := kindOf(r.Context(), err), err.Error()
 	if kind == client.Internal {
-		d.opts.Log.Error().Str("path", r.URL.Path).Err(err).Msg("request at the control socket failed")
+		log.Error().Str("path", r.URL.Path).Err(err).Msg("request at the control socket failed")
 	}
 	fail(w, statuses[kind], kind, words)
 }

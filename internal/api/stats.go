@@ -11,12 +11,12 @@ import (
 	"mailboxd/internal/client"
 )
 
-func (d *Server) stats(r *http.Request) (any, error) {
+func (b *Records) stats(r *http.Request) (any, error) {
 	since, err := time.Parse(time.RFC3339, r.URL.Query().Get("since"))
 	if err != nil {
 		return nil, bad("since: %w", err)
 	}
-	return d.records.Stats(r.Context(), since)
+	return b.Stats(r.Context(), since)
 }
 
 // Stats returns sums over the tasks and runs that ended since a time.

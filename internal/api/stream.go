@@ -20,12 +20,12 @@ import (
 func (d *Server) stream(w http.ResponseWriter, r *http.Request) {
 	id, err := taskIn(r)
 	if err != nil {
-		d.refuse(w, r, err)
+		refuse(w, r, d.opts.Log, err)
 		return
 	}
 	after, err := d.startOf(r)
 	if err != nil {
-		d.refuse(w, r, err)
+		refuse(w, r, d.opts.Log, err)
 		return
 	}
 	d.follow(w, r, after, func(text *bytes.Buffer, after int64) (int64, error) { return d.write(r, text, id, after) })

@@ -41,6 +41,31 @@ func OpenReader(path string) (*Reader, error) {
 	return r, nil
 }
 
+// NoLedger returns a reader that finds nothing, for a mailbox that no daemon has served.
+func NoLedger(ctx context.Context) (*Reader, error) {
+	r, err := emptyReader(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("open empty ledger: %w", err)
+	}
+	return r, nil
+}
+
+func emptyReader(ctx context.Context) (*Reader, error) {
+	db, err := sql.Open("sqlite", ":memory:")
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(1) // each connection has a database of its own
+	conn, err := db.Conn(ctx)
+	if err == nil {
+		err = errors.Join(migrate(ctx, conn, migrations), conn.Close())
+	}
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return &Reader{db: db, read: newStatements(db.PrepareContext), path: ":memory:"}, nil
+}
+
 func openReader(path string) (*Reader, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, err // SQLite would say only that it cannot

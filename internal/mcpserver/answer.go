@@ -96,7 +96,7 @@ func (s *server) result(id envelope.ID) (jsontext.Value, error) {
 // latest returns the latest revision of a task. Without a ledger, only its
 // result file can tell.
 func (s *server) latest(ctx context.Context, id envelope.ID) (row client.Task, known bool, err error) {
-	err = s.Read(ctx, func(b Records) error {
+	err = s.Read(ctx, func(b *client.Client) error {
 		if b == nil {
 			return ledger.ErrUnknown
 		}
@@ -121,7 +121,7 @@ func (s *server) why(ctx context.Context, a answer) string {
 		return "the daemon has not read it yet; is mailboxd serve running?"
 	}
 	var file client.TaskDetails
-	err := s.Read(ctx, func(b Records) (err error) {
+	err := s.Read(ctx, func(b *client.Client) (err error) {
 		if b != nil {
 			file, err = b.Details(ctx, a.TaskID)
 		}

@@ -70,7 +70,7 @@ func empty(t *testing.T) mcpserver.Mailbox {
 	return mcpserver.Mailbox{
 		Root:   t.TempDir(),
 		Agents: func() ([]mcpserver.Agent, error) { return nil, nil },
-		Read:   func(_ context.Context, do func(mcpserver.Records) error) error { return do(nil) },
+		Read:   func(_ context.Context, do func(*client.Client) error) error { return do(nil) },
 		Send: func(context.Context, []byte) (func(context.Context) (bool, error), error) {
 			return nil, errors.New("no space left on device")
 		},

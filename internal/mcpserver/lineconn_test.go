@@ -80,7 +80,7 @@ func TestAWrongParameterIsNamedInPlainWords(t *testing.T) {
 func TestARequestWithoutAnAnswerEndsSoonAfterTheInput(t *testing.T) {
 	box := empty(t)
 	synctest.Test(t, func(t *testing.T) {
-		box.Read = func(ctx context.Context, _ func(mcpserver.Records) error) error {
+		box.Read = func(ctx context.Context, _ func(*client.Client) error) error {
 			<-ctx.Done()
 			return ctx.Err()
 		}

@@ -43,7 +43,7 @@ func (s *server) listTasks(ctx context.Context, _ call, in listArgs) (list, erro
 		f.States = []task.State{task.State(in.State)}
 	}
 	var found list
-	err := s.Read(ctx, func(b Records) (err error) {
+	err := s.Read(ctx, func(b *client.Client) (err error) {
 		if b != nil {
 			found.Tasks, err = b.Tasks(ctx, f)
 		}
@@ -63,7 +63,7 @@ func (s *server) showTask(ctx context.Context, _ call, in taskArgs) (client.Task
 // caseFile returns what a model may know of a task: not an answer that a person
 // has yet to agree to or has kept back, nor the result of an earlier revision.
 func (s *server) caseFile(ctx context.Context, id envelope.ID) (file client.TaskDetails, err error) {
-	err = s.Read(ctx, func(b Records) error {
+	err = s.Read(ctx, func(b *client.Client) error {
 		if b == nil {
 			return ledger.ErrUnknown
 		}

@@ -17,21 +17,14 @@ import (
 	"mailboxd/internal/client"
 )
 
-// Records are what can be read of a mailbox, from its daemon or without one.
-type Records interface {
-	Tasks(ctx context.Context, f client.Filter) ([]client.Task, error)
-	Latest(ctx context.Context, id envelope.ID) (client.Task, error)
-	Details(ctx context.Context, id envelope.ID) (client.TaskDetails, error)
-}
-
 // A Mailbox is how the server reaches one. All of it may be called from several
 // goroutines at once, and none of it outlives its context.
 type Mailbox struct {
 	Root string // where results/ lies
 
-	// Read calls do with what can be read now: nil books when nobody has
-	// served the mailbox yet.
-	Read func(ctx context.Context, do func(Records) error) error
+	// Read calls do with a client of the daemon, or of the ledger without one; nil when
+	// there is no mailbox yet.
+	Read func(ctx context.Context, do func(*client.Client) error) error
 
 	// Agents lists the agents that the requester may send tasks to, as they are configured now.
 	Agents func() ([]Agent, error)

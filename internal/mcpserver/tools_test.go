@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rs/zerolog"
 
+	"mailboxd/internal/client"
 	"mailboxd/internal/mcpserver"
 )
 
@@ -142,7 +143,7 @@ func TestAgentsAreListedWithWhatTheyAreFor(t *testing.T) {
 func TestAPanicIsAnAnswerAndTheServerStaysUp(t *testing.T) {
 	var log bytes.Buffer
 	box := empty(t)
-	box.Read = func(context.Context, func(mcpserver.Records) error) error { panic("the books burn") }
+	box.Read = func(context.Context, func(*client.Client) error) error { panic("the books burn") }
 	e := connect(t, "", box, mcpserver.Options{Log: zerolog.New(&log)}, nil)
 	for range 2 {
 		if _, err := e.call(t.Context(), "list_tasks", "{}"); err == nil || !strings.Contains(err.Error(), "has a bug") {

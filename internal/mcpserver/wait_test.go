@@ -2,27 +2,30 @@ package mcpserver_test
 
 import (
 	"context"
+	"net/http"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"mailboxd/envelope"
 	"mailboxd/internal/client"
 	"mailboxd/internal/mcpserver"
 )
 
-// books know one task, which waits for ever.
-type books struct{ client.Task }
-
-func (b books) Tasks(context.Context, client.Filter) ([]client.Task, error) {
-	return []client.Task{b.Task}, nil
-}
-func (b books) Latest(context.Context, envelope.ID) (client.Task, error) { return b.Task, nil }
-func (b books) Details(context.Context, envelope.ID) (client.TaskDetails, error) {
-	return client.TaskDetails{Task: b.Task, Why: "its agent is at work"}, nil
+// runningTask returns a client that knows one task, which runs for ever.
+func runningTask() *client.Client {
+	t := client.Task{ID: "t1", State: "running"}
+	answers := http.NewServeMux()
+	answer := func(path string, text any) {
+		answers.HandleFunc(client.Base+path, func(w http.ResponseWriter, _ *http.Request) { _ = json.MarshalWrite(w, text) })
+	}
+	answer("/tasks", client.Page{Tasks: []client.Task{t}})
+	answer("/tasks/t1/row", t)
+	answer("/tasks/t1", client.TaskDetails{Task: t, Why: "its agent is at work"})
+	return client.Within(answers)
 }
 
 func TestAWaitNeverOutlivesItsBound(t *testing.T) {
@@ -44,11 +47,11 @@ func TestAWaitNeverOutlivesItsBound(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					freed := make(chan struct{})
 					box := empty(t)
-					box.Read = func(_ context.Context, do func(mcpserver.Records) error) error {
+					box.Read = func(_ context.Context, do func(*client.Client) error) error {
 						if stuck {
 							<-freed // a disk that does not answer knows no context
 						}
-						return do(books{client.Task{ID: "t1", State: "running"}})
+						return do(runningTask())
 					}
 					e := connect(t, "", box, mcpserver.Options{}, nil)
 					began := time.Now()
@@ -66,9 +69,9 @@ func TestAWaitNeverOutlivesItsBound(t *testing.T) {
 func TestAWaitOfNoTimeStillSaysWhatIsKnownOfTheTask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		box := empty(t)
-		box.Read = func(_ context.Context, do func(mcpserver.Records) error) error {
+		box.Read = func(_ context.Context, do func(*client.Client) error) error {
 			time.Sleep(time.Second) // a busy machine
-			return do(books{client.Task{ID: "t1", State: "running"}})
+			return do(runningTask())
 		}
 		e := connect(t, "", box, mcpserver.Options{}, nil)
 		answer, err := e.call(t.Context(), "wait_result", `{"task_id":"t1","timeout_seconds":0}`)
@@ -84,8 +87,8 @@ func TestAWaitSaysNowAndThenThatItGoesOn(t *testing.T) {
 			var mu sync.Mutex
 			var said []string
 			box := empty(t)
-			box.Read = func(_ context.Context, do func(mcpserver.Records) error) error {
-				return do(books{client.Task{ID: "t1", State: "running"}})
+			box.Read = func(_ context.Context, do func(*client.Client) error) error {
+				return do(runningTask())
 			}
 			e := connect(t, version, box, mcpserver.Options{}, &mcp.ClientOptions{
 				ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {

@@ -19,9 +19,6 @@ type EventQuery struct {
 
 // Events calls print for the events of a query, the oldest first.
 func (r *Reader) Events(ctx context.Context, q EventQuery, print func(client.Event) error) error {
-	if r.Records == nil {
-		return nil
-	}
 	start := max(q.After, 0)
 	if q.Task == "" && !q.Since.IsZero() {
 		before, err := r.lastEventBefore(ctx, func(e client.Event) bool { return e.Time.Before(q.Since) })
@@ -89,7 +86,7 @@ func (r *Reader) latestEvents(ctx context.Context, q EventQuery, start int64) ([
 // eachEvent calls print for the events of a query after a number.
 func (r *Reader) eachEvent(ctx context.Context, q EventQuery, after int64, print func(client.Event) error) error {
 	for {
-		events, err := r.Records.Events(ctx, q.Task, after, EventPage)
+		events, err := r.Client.Events(ctx, q.Task, after, EventPage)
 		if err != nil {
 			return err
 		}
@@ -119,7 +116,7 @@ func (r *Reader) lastEventBefore(ctx context.Context, has func(client.Event) boo
 		if failed != nil {
 			return true
 		}
-		next, err := r.Records.Events(ctx, "", int64(seq), 1)
+		next, err := r.Client.Events(ctx, "", int64(seq), 1)
 		failed = err
 		return len(next) == 0 || !has(next[0])
 	})

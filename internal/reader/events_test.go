@@ -1,11 +1,14 @@
 package reader_test
 
 import (
-	"context"
 	"fmt"
+	"net/http"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
+
+	"github.com/go-json-experiment/json"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
@@ -13,11 +16,18 @@ import (
 )
 
 // history has 5,000 events, one a second; as after a collection, some are gone.
-type history struct{ reader.Records }
+type history struct{}
 
 var firstEvent = time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)
 
-func (history) Events(_ context.Context, id envelope.ID, after int64, limit int) (page []client.Event, err error) {
+func (h history) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	after, _ := strconv.ParseInt(q.Get("after"), 10, 64)
+	limit, _ := strconv.Atoi(q.Get("limit"))
+	_ = json.MarshalWrite(w, client.EventList{Events: h.page(envelope.ID(q.Get("task")), after, limit)})
+}
+
+func (history) page(id envelope.ID, after int64, limit int) (page []client.Event) {
 	for seq := after + 1; seq <= 5000 && len(page) < limit; seq++ {
 		e := client.Event{Seq: seq, Time: firstEvent.Add(time.Duration(seq) * time.Second), Task: envelope.ID(fmt.Sprint("t", seq%10))}
 		if (seq < 100 || seq > 4990) == (seq%2 == 0 && seq < 4000) || id != "" && id != e.Task {
@@ -25,11 +35,11 @@ func (history) Events(_ context.Context, id envelope.ID, after int64, limit int)
 		}
 		page = append(page, e)
 	}
-	return page, nil
+	return page
 }
 
 func TestEventsAreSelectedByNumberTimeAndCount(t *testing.T) {
-	all, r := []int64{}, &reader.Reader{Records: history{}}
+	all, r := []int64{}, &reader.Reader{Client: client.Within(history{})}
 	err := r.Events(t.Context(), reader.EventQuery{}, func(e client.Event) error { all = append(all, e.Seq); return nil })
 	if err != nil || len(all) < 100 {
 		t.Fatalf("%d events, %v", len(all), err)

@@ -105,10 +105,7 @@ func (r *Reader) above(ctx context.Context, ids []envelope.ID) (envelope.ID, err
 
 // idsFrom returns the ids that begin with arg.
 func (r *Reader) idsFrom(ctx context.Context, arg string) ([]envelope.ID, error) {
-	if r.Records == nil {
-		return nil, nil
-	}
-	return r.Records.Find(ctx, arg)
+	return r.Client.Find(ctx, arg)
 }
 
 // candidates lists tasks with what distinguishes them, one in a line.

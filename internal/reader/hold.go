@@ -88,12 +88,12 @@ func isHeld(row client.Task) bool {
 // ShortID returns the first characters of an id that name no other task now.
 func (r *Reader) ShortID(ctx context.Context, id envelope.ID) envelope.ID {
 	tasks, err := r.count(ctx, client.Filter{All: true})
-	if err != nil || r.Records == nil {
+	if err != nil {
 		return id
 	}
 	short := view.ShortID(id, "", "", int64(tasks))
 	for len(short) < len(id) {
-		ids, err := r.Records.Find(ctx, string(short))
+		ids, err := r.Client.Find(ctx, string(short))
 		if err != nil {
 			return id
 		}

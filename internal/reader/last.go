@@ -59,10 +59,7 @@ func (r *Reader) unread(ctx context.Context) envelope.ID {
 
 // offsetOf returns how far our task file was read, if it is the file with this inode.
 func (r *Reader) offsetOf(ctx context.Context, inode uint64) int64 {
-	if r.Records == nil {
-		return 0
-	}
-	files, err := r.Records.Files(ctx)
+	files, err := r.Client.Files(ctx)
 	for _, f := range files {
 		if err == nil && f.Path == mailbox.OwnTasks && f.Inode == inode {
 			return f.Offset

@@ -50,7 +50,7 @@ func (l Location) Open(ctx context.Context) (*Reader, error) {
 	}
 	r := &Reader{Location: l, Root: root}
 	if _, err := os.Stat(state); errors.Is(err, fs.ErrNotExist) {
-		return r, nil
+		return r, r.openLedger(ctx)
 	}
 	if r.State, err = mailbox.OpenState(state, root); err != nil {
 		return nil, err
@@ -59,9 +59,9 @@ func (l Location) Open(ctx context.Context) (*Reader, error) {
 	r.served = err == nil || IsBusy(err)
 	switch {
 	case err == nil:
-		r.Records, r.close = daemon, daemon.Close
+		r.Client, r.close = daemon, daemon.Close
 	case errors.Is(err, client.ErrDown), IsBusy(err):
-		err = r.openLedger()
+		err = r.openLedger(ctx)
 	}
 	if err != nil {
 		return nil, errors.Join(err, r.Close())
@@ -77,7 +77,7 @@ func (l Location) Connect(ctx context.Context) (*Reader, *client.Client, error) 
 		if err != nil {
 			return nil, nil, err
 		}
-		return &Reader{Location: l, Records: daemon, close: daemon.Close, served: true}, daemon, nil
+		return &Reader{Location: l, Client: daemon, close: daemon.Close, served: true}, daemon, nil
 	}
 	root, state, err := l.locate()
 	if err != nil {
@@ -87,7 +87,7 @@ func (l Location) Connect(ctx context.Context) (*Reader, *client.Client, error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	return &Reader{Location: l, Root: root, Records: daemon, close: daemon.Close, served: true}, daemon, nil
+	return &Reader{Location: l, Root: root, Client: daemon, close: daemon.Close, served: true}, daemon, nil
 }
 
 // AwaitDaemon waits until a daemon answers.

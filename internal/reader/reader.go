@@ -24,22 +24,26 @@ type Reader struct {
 	Location Location
 	Root     string
 	State    *mailbox.State // nil: no daemon has ever served this root
-	Records  Records        // nil without state or ledger
-	close    func() error   // closes Records
+	Client   *client.Client // asks the daemon, or the ledger where none answers
+	close    func() error   // closes what Client asks
 
 	served bool // a daemon serves, perhaps a busy one
 }
 
-// openLedger has the reader read the ledger, if there is one.
-func (r *Reader) openLedger() error {
-	memory, err := ledger.OpenReader(r.State.LedgerPath())
+// openLedger has the reader read the ledger; an empty one if there is none.
+func (r *Reader) openLedger(ctx context.Context) error {
+	found, err := (*ledger.Reader)(nil), fs.ErrNotExist
+	if r.State != nil {
+		found, err = ledger.OpenReader(r.State.LedgerPath())
+	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		found, err = ledger.NoLedger(ctx)
 	}
 	if err != nil {
 		return err
 	}
-	r.Records, r.close = &api.Records{Root: r.Root, State: r.State, Ledger: memory}, memory.Close
+	records := &api.Records{Root: r.Root, State: r.State, Ledger: found}
+	r.Client, r.close = client.Within(records.Handler()), found.Close
 	return nil
 }
 
@@ -68,10 +72,7 @@ func IsBusy(err error) bool {
 
 // Latest returns the latest revision of a task.
 func (r *Reader) Latest(ctx context.Context, id envelope.ID) (client.Task, error) {
-	if r.Records == nil {
-		return client.Task{}, exit.With(exit.NoTask, "no task %q", id)
-	}
-	task, err := r.Records.Latest(ctx, id)
+	task, err := r.Client.Latest(ctx, id)
 	if noTask(err) {
 		return client.Task{}, exit.With(exit.NoTask, "no task %q", id)
 	}
@@ -81,25 +82,7 @@ func (r *Reader) Latest(ctx context.Context, id envelope.ID) (client.Task, error
 // noTask reports whether an error says that the ledger has no such task.
 func noTask(err error) bool {
 	said, ok := errors.AsType[*client.Error](err)
-	return errors.Is(err, ledger.ErrUnknown) || ok && said.Kind == client.NoTask
-}
-
-// Records are the questions that the daemon or the ledger answers. Only the daemon is
-// asked while one serves, since an open ledger prevents its checkpoints.
-type Records interface {
-	Find(ctx context.Context, prefix string) ([]envelope.ID, error)
-	Tasks(ctx context.Context, f client.Filter) ([]client.Task, error)
-	Count(ctx context.Context, f client.Filter) (int, error)
-	Latest(ctx context.Context, id envelope.ID) (client.Task, error)
-	Details(ctx context.Context, id envelope.ID) (client.TaskDetails, error)
-	Events(ctx context.Context, id envelope.ID, after int64, limit int) ([]client.Event, error)
-	Files(ctx context.Context) ([]client.Cursor, error)
-	Paused(ctx context.Context) ([]string, error)
-	Balances(ctx context.Context, day string) ([]client.Balance, error)
-	Stats(ctx context.Context, since time.Time) (client.Stats, error)
-	Thread(ctx context.Context, id string) (client.Dialogue, error)
-	Trace(ctx context.Context, id string) (client.Dialogue, error)
-	Replay(ctx context.Context, run string) (client.Replay, error)
+	return ok && said.Kind == client.NoTask
 }
 
 // ErrNoMailbox says that the mailbox does not exist.
@@ -107,50 +90,32 @@ var ErrNoMailbox = errors.New("there is no mailbox yet; start one with: mailboxd
 
 // Tasks lists the tasks that pass the filter.
 func (r *Reader) Tasks(ctx context.Context, f client.Filter) ([]client.Task, error) {
-	if r.Records == nil {
-		return nil, nil
-	}
-	return r.Records.Tasks(ctx, f)
+	return r.Client.Tasks(ctx, f)
 }
 
 // count returns how many tasks pass the filter.
 func (r *Reader) count(ctx context.Context, f client.Filter) (int, error) {
-	if r.Records == nil {
-		return 0, nil
-	}
-	return r.Records.Count(ctx, f)
+	return r.Client.Count(ctx, f)
 }
 
 // Paused returns the paused agents; "" stands for every agent.
 func (r *Reader) Paused(ctx context.Context) ([]string, error) {
-	if r.Records == nil {
-		return nil, nil
-	}
-	return r.Records.Paused(ctx)
+	return r.Client.Paused(ctx)
 }
 
 // Stats returns the sums since a time.
 func (r *Reader) Stats(ctx context.Context, since time.Time) (client.Stats, error) {
-	if r.Records == nil {
-		return client.Stats{Since: since, Days: []client.DayStats{}, Queues: []client.QueueStats{}}, nil
-	}
-	return r.Records.Stats(ctx, since)
+	return r.Client.Stats(ctx, since)
 }
 
 // Balances returns the accounts of a day.
 func (r *Reader) Balances(ctx context.Context, day string) ([]client.Balance, error) {
-	if r.Records == nil {
-		return nil, nil
-	}
-	return r.Records.Balances(ctx, day)
+	return r.Client.Balances(ctx, day)
 }
 
 // Details returns all that is known of a task.
 func (r *Reader) Details(ctx context.Context, id envelope.ID) (client.TaskDetails, error) {
-	file, err := client.TaskDetails{}, error(ledger.ErrUnknown)
-	if r.Records != nil {
-		file, err = r.Records.Details(ctx, id)
-	}
+	file, err := r.Client.Details(ctx, id)
 	if noTask(err) {
 		err = r.unknown(id)
 	}
@@ -161,18 +126,15 @@ func (r *Reader) Details(ctx context.Context, id envelope.ID) (client.TaskDetail
 }
 
 // Dialogue reads a conversation by its name, or by the beginning of the id of a task.
-func (r *Reader) Dialogue(ctx context.Context, arg string, read func(context.Context, Records, string) (client.Dialogue, error)) (client.Dialogue, error) {
+func (r *Reader) Dialogue(ctx context.Context, arg string, read func(*client.Client, context.Context, string) (client.Dialogue, error)) (client.Dialogue, error) {
 	none := exit.With(exit.NoTask, "no conversation, task or trace %q; see: mailboxd ps --all", arg)
-	if r.Records == nil {
-		return client.Dialogue{}, none
-	}
-	said, err := read(ctx, r.Records, arg)
+	said, err := read(r.Client, ctx, arg)
 	if !noTask(err) {
 		return said, err
 	}
 	id, err := r.Find(ctx, arg)
 	if err == nil {
-		said, err = read(ctx, r.Records, string(id))
+		said, err = read(r.Client, ctx, string(id))
 	}
 	if noTask(err) || exit.CodeOf(err) == exit.NoTask {
 		err = none
@@ -183,16 +145,13 @@ func (r *Reader) Dialogue(ctx context.Context, arg string, read func(context.Con
 // Replay reads a run by its name, or by the beginning of the id of one of its tasks.
 func (r *Reader) Replay(ctx context.Context, arg string) (client.Replay, error) {
 	none := exit.With(exit.NoTask, "no run or task %q; see: mailboxd ps --all", arg)
-	if r.Records == nil {
-		return client.Replay{}, none
-	}
-	found, err := r.Records.Replay(ctx, arg)
+	found, err := r.Client.Replay(ctx, arg)
 	if !noTask(err) {
 		return found, err
 	}
 	id, err := r.Find(ctx, arg)
 	if err == nil {
-		found, err = r.Records.Replay(ctx, string(id))
+		found, err = r.Client.Replay(ctx, string(id))
 	}
 	if noTask(err) || exit.CodeOf(err) == exit.NoTask {
 		err = none

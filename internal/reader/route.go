@@ -36,10 +36,8 @@ func (r *Reader) Decisions(ctx context.Context, id envelope.ID) (all []client.Ev
 // LastDecision returns the latest decision about a task: of now, if it waits for one and the
 // daemon runs.
 func (r *Reader) LastDecision(ctx context.Context, id envelope.ID) (route.Record, error) {
-	if daemon, served := r.Records.(*client.Client); served {
-		if now, err := daemon.RouteOf(ctx, id); err == nil {
-			return route.ReadRecord(now)
-		}
+	if now, err := r.Client.RouteOf(ctx, id); err == nil {
+		return route.ReadRecord(now)
 	}
 	all, err := r.Decisions(ctx, id)
 	if err != nil {

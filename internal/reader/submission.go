@@ -70,9 +70,6 @@ func (s Submission) Taken(ctx context.Context, at Location) (bool, error) {
 		return false, err
 	}
 	defer r.Close()
-	if r.Records == nil {
-		return false, nil
-	}
 	read, err := r.hasRead(ctx, s) // first, since the event is written with it
 	if err != nil {
 		return false, err
@@ -95,7 +92,7 @@ func (r *Reader) hasRead(ctx context.Context, s Submission) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	files, err := r.Records.Files(ctx)
+	files, err := r.Client.Files(ctx)
 	return slices.ContainsFunc(files, func(f client.Cursor) bool {
 		return f.Path == s.File && f.Inode == now.Ino && f.Offset >= s.End && f.Offset <= now.Size
 	}), err
@@ -105,7 +102,7 @@ func (r *Reader) hasRead(ctx context.Context, s Submission) (bool, error) {
 // of the last event of the task.
 func (r *Reader) outcome(ctx context.Context, s Submission) (kind task.Kind, last int64, err error) {
 	for last = s.lastBefore; ; {
-		events, err := r.Records.Events(ctx, s.ID, last, EventPage)
+		events, err := r.Client.Events(ctx, s.ID, last, EventPage)
 		if err != nil {
 			return "", last, err
 		}
@@ -148,7 +145,7 @@ func lastEvent(ctx context.Context, at Location, id envelope.ID) (int64, error) 
 		return 0, err
 	}
 	defer r.Close()
-	if r.Records == nil || id == "" {
+	if id == "" {
 		return 0, nil
 	}
 	_, last, err := r.outcome(ctx, Submission{ID: id})

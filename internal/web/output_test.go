@@ -1,16 +1,18 @@
 package web
 
 import (
-	"context"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"mailboxd/envelope"
+	"github.com/go-json-experiment/json"
+
 	"mailboxd/internal/client"
 	"mailboxd/internal/reader"
 	"mailboxd/internal/runner"
@@ -84,31 +86,32 @@ func TestTheDaemonIsNotAskedForEachPartOfAnOutput(t *testing.T) {
 	}
 }
 
-// oldRecords are the records of a ledger whose events are all old.
-type oldRecords struct {
-	reader.Records
+// An oldLedger answers for a ledger whose events are all old.
+type oldLedger struct {
 	events []client.Event
 	read   int // how many events were asked for in pages
 }
 
-func (o *oldRecords) Events(_ context.Context, _ envelope.ID, after int64, limit int) ([]client.Event, error) {
-	rest := o.events[min(after, int64(len(o.events))):]
+func (o *oldLedger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	after, _ := strconv.Atoi(r.URL.Query().Get("after"))
+	limit, _ := strconv.Atoi(r.URL.Query().Get("limit"))
+	rest := o.events[min(after, len(o.events)):]
 	rest = rest[:min(len(rest), limit)]
 	if limit > 1 {
 		o.read += len(rest)
 	}
-	return rest, nil
+	_ = json.MarshalWrite(w, client.EventList{Events: rest})
 }
 
 func TestOldEventsAreNotReadForTheLastHour(t *testing.T) {
 	now := time.Now()
-	old := &oldRecords{}
+	old := &oldLedger{}
 	for i := range 1000 {
 		old.events = append(old.events, client.Event{Seq: int64(i) + 1, Kind: task.KindTaskFinished, Time: now.Add(-24 * time.Hour)})
 	}
 	var a activity
 	for range 3 {
-		if _, ok, failed, err := a.chart(t.Context(), &reader.Reader{Records: old}, now); err != nil || ok+failed != 0 {
+		if _, ok, failed, err := a.chart(t.Context(), &reader.Reader{Client: client.Within(old)}, now); err != nil || ok+failed != 0 {
 			t.Errorf("chart = %d, %d, %v; want nothing in the last hour", ok, failed, err)
 		}
 	}
