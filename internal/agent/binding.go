@@ -65,7 +65,7 @@ const (
 	Dispatched Format = "clutch-worker" // an object with taskId, success, output, error and usage
 )
 
-var formats = []Format{Envelope, JSON, Text, Claude, Codex, Cursor, Gemini, Dispatched}
+var formats = []Format{Envelope, JSON, Text, Claude, Codex, Cursor, Gemini, OpenCode, Dispatched}
 
 // Formats returns the names of all formats.
 func Formats() (names []string) {
@@ -79,7 +79,9 @@ func Formats() (names []string) {
 func (f Format) Metered() bool { return f == Envelope || f == Dispatched || eventReaders[f] != nil }
 
 // Priced reports whether the cost includes money, and not only tokens.
-func (f Format) Priced() bool { return f == Envelope || f == Dispatched || f == Claude }
+func (f Format) Priced() bool {
+	return f == Envelope || f == Dispatched || f == Claude || f == OpenCode
+}
 
 // Stdin is the standard input of an agent.
 type Stdin string

@@ -20,7 +20,12 @@ func cents(dollars jsontext.Value) *int64 {
 	if !ok {
 		return nil
 	}
-	amount.Mul(amount, big.NewRat(100, 1))
+	return wholeCents(amount)
+}
+
+// wholeCents converts US dollars into whole cents, rounded up exactly; nil if they are too many.
+func wholeCents(dollars *big.Rat) *int64 {
+	amount := new(big.Rat).Mul(dollars, big.NewRat(100, 1))
 	whole, rest := new(big.Int).QuoRem(amount.Num(), amount.Denom(), new(big.Int))
 	if rest.Sign() > 0 {
 		whole.Add(whole, big.NewInt(1))

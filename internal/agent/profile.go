@@ -19,6 +19,8 @@ const (
 	Codex  = "codex"  // codex exec; reports tokens, but no price
 	Cursor = "cursor" // cursor-agent -p; reports tokens, but no price
 	Gemini = "gemini" // Gemini CLI; reports tokens, but no price
+
+	OpenCode = "opencode" // opencode run
 )
 
 // Profiles without a program: the binding names the command.
@@ -37,15 +39,19 @@ type recipe struct {
 	output  Format
 	terms   func(task.Job) []string // the arguments for one run; nil: none
 	tools   bool                    // the terms enforce Job.Tools, also an empty list
+
+	variables []string // of the environment, which have its login and the address of its provider
 }
 
 var recipes = map[Profile]recipe{
-	Claude: claudeRecipe,
-	Codex:  codexRecipe,
-	Cursor: cursorRecipe,
-	Gemini: geminiRecipe,
-	AINL:   {stdin: Request, output: JSON},
-	Shell:  {stdin: Request, output: Text},
+	Claude:   claudeRecipe,
+	Codex:    codexRecipe,
+	Cursor:   cursorRecipe,
+	Gemini:   geminiRecipe,
+	OpenCode: openCodeRecipe,
+
+	AINL:  {stdin: Request, output: JSON},
+	Shell: {stdin: Request, output: Text},
 
 	ClutchWorker: {stdin: Dispatch, output: Dispatched},
 }
@@ -57,6 +63,10 @@ func Profiles() (names []string) {
 	}
 	return names
 }
+
+// Variables returns the names of the environment variables in which the program of the
+// profile documents its login, its settings, and the address of its provider.
+func (p Profile) Variables() []string { return slices.Clone(recipes[p].variables) }
 
 // LimitsTools reports whether the program of the profile is told which tools it may use.
 func (p Profile) LimitsTools() bool { return recipes[p].tools }

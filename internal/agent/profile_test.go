@@ -79,6 +79,11 @@ var fixtures = []printed{
 	{"gemini/login", 41, envelope.Failed, envelope.AgentError, "set an Auth method", -1, -1, false, task.AuthRequired, false},
 	{"gemini/login-json", 41, envelope.Failed, envelope.AgentError, "set an Auth method", -1, -1, false, task.AuthRequired, false},
 	{"gemini/limit", 1, envelope.Failed, envelope.AgentError, "quota", 0, -1, true, task.ProviderLimit, false},
+	{"opencode/success", 0, envelope.OK, "", found, 408, 2, true, "", false},
+	{"opencode/login", 1, envelope.Failed, envelope.AgentError, "Incorrect API key", -1, -1, true, task.AuthRequired, false},
+	{"opencode/limit", 1, envelope.Failed, envelope.AgentError, "usage limit", -1, -1, true, task.ProviderLimit, false},
+	{"opencode/truncated", 0, envelope.Failed, envelope.OutputInvalid, "before it says how it ended", 154, 1, false, "", false},
+
 	{"gemini/truncated", 0, envelope.Failed, envelope.OutputInvalid, "before it says how it ended", -1, -1, false, "", false},
 }
 
@@ -119,8 +124,8 @@ func (s printed) check(t *testing.T, got task.Outcome) {
 // Every fixture is read, and says where its format was looked up.
 func TestEveryFixtureHasASourceAndATest(t *testing.T) {
 	dirs, err := os.ReadDir("testdata/profiles")
-	if err != nil || len(dirs) != 4 {
-		t.Fatalf("fixtures of %d programs, %v; want 4", len(dirs), err)
+	if err != nil || len(dirs) != 5 {
+		t.Fatalf("fixtures of %d programs, %v; want 5", len(dirs), err)
 	}
 	for _, dir := range dirs {
 		source, err := os.ReadFile(filepath.Join("testdata/profiles", dir.Name(), "SOURCE"))
@@ -138,7 +143,7 @@ func TestEveryFixtureHasASourceAndATest(t *testing.T) {
 }
 
 func TestAProgramThatAnswersAndStaysIsEndedAndItsAnswerKept(t *testing.T) {
-	for _, fixture := range []string{"claude/success", "codex/success", "cursor/success", "gemini/success"} {
+	for _, fixture := range []string{"claude/success", "codex/success", "cursor/success", "gemini/success", "opencode/success"} {
 		b := replaying(t, fixture, -1)
 		b.ExitTimeout = time.Millisecond
 		got := outcome(t, b)

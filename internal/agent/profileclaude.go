@@ -23,6 +23,12 @@ var claudeRecipe = recipe{
 	output: Claude,
 	terms:  claudeTerms,
 	tools:  true,
+
+	// https://code.claude.com/docs/en/env-vars
+	variables: []string{
+		"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CONFIG_DIR",
+		"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY",
+	},
 }
 
 // claudeTerms passes the tools, which then need no permission, and the budget. An empty

@@ -15,6 +15,9 @@ var codexRecipe = recipe{
 	stdin:   Prompt,
 	output:  Codex,
 	terms:   func(task.Job) []string { return []string{"-"} },
+
+	// https://developers.openai.com/codex/auth and https://developers.openai.com/codex/config-reference
+	variables: []string{"CODEX_API_KEY", "OPENAI_API_KEY", "CODEX_HOME"},
 }
 
 // readCodex reads a line of --json.

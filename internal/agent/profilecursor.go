@@ -15,6 +15,8 @@ var cursorRecipe = recipe{
 	model:   "--model",
 	stdin:   Prompt,
 	output:  Cursor,
+
+	variables: []string{"CURSOR_API_KEY"}, // https://cursor.com/docs/cli/reference/authentication
 }
 
 // readCursor reads the one object of json, or a line of stream-json. A failure has no

@@ -24,6 +24,7 @@ func TestAProfileFillsWhatABindingLeavesOut(t *testing.T) {
 		{agent.Binding{Profile: agent.Codex, Model: "gpt-5"}, "codex exec --json --skip-git-repo-check --model gpt-5", agent.Prompt, agent.Codex},
 		{agent.Binding{Profile: agent.Cursor}, "cursor-agent -p --output-format json --trust", agent.Prompt, agent.Cursor},
 		{agent.Binding{Profile: agent.Gemini, Command: []string{"/opt/gemini"}}, "/opt/gemini --output-format stream-json --skip-trust", agent.Prompt, agent.Gemini},
+		{agent.Binding{Profile: agent.OpenCode, Model: "a/b"}, "opencode run --format json --model a/b", agent.Prompt, agent.OpenCode},
 		{agent.Binding{Profile: agent.Claude, Command: []string{"claude", "-p"}, Output: agent.Text}, "claude -p", agent.Prompt, agent.Text},
 		{agent.Binding{Profile: agent.AINL, Command: []string{"ainl", "run", "a.ainl"}}, "ainl run a.ainl", agent.Request, agent.JSON},
 		{agent.Binding{Profile: agent.Shell, Command: []string{"./a.sh"}, Stdin: agent.None}, "./a.sh", agent.None, agent.Text},
@@ -40,7 +41,7 @@ func TestAProfileFillsWhatABindingLeavesOut(t *testing.T) {
 
 func TestAProfileThatCannotBeIsRefused(t *testing.T) {
 	for want, b := range map[string]agent.Binding{
-		`profile: "cluade" is not one of ainl, claude, clutch-worker, codex, cursor, gemini, shell`: {Profile: "cluade", Command: []string{"x"}},
+		`profile: "cluade" is not one of ainl, claude, clutch-worker, codex, cursor, gemini, opencode, shell`: {Profile: "cluade", Command: []string{"x"}},
 		"exec.command: required":                  {Profile: agent.Shell},
 		"model: only the command of a profile":    {Command: []string{"x"}, Model: "m"},
 		`model: "--yolo" would be read as a flag`: {Profile: agent.Gemini, Model: "--yolo"},

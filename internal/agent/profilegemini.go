@@ -16,6 +16,13 @@ var geminiRecipe = recipe{
 	model:   "--model",
 	stdin:   Prompt,
 	output:  Gemini,
+
+	// https://geminicli.com/docs/get-started/authentication, and the variables of the library that it
+	// calls: https://github.com/googleapis/js-genai
+	variables: []string{
+		"GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL", "GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION",
+		"GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_GCA", "GOOGLE_APPLICATION_CREDENTIALS",
+	},
 }
 
 // A geminiEnd is the last event of stream-json, or the one object of json.

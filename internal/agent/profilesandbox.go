@@ -30,6 +30,11 @@ var sandboxNeeds = map[Profile]SandboxNeeds{
 		Read:  []string{".gemini/settings.json", ".gemini/GEMINI.md", ".gemini/extensions", ".gemini/commands"},
 		Hosts: []string{"cloudcode-pa.googleapis.com", "generativelanguage.googleapis.com", "oauth2.googleapis.com"},
 	},
+	OpenCode: { // https://opencode.ai/docs/cli#auth, https://opencode.ai/docs/config; the host is that of its own provider
+		Write: []string{".local/share/opencode/auth.json"},
+		Read:  []string{".config/opencode"},
+		Hosts: []string{"opencode.ai"},
+	},
 }
 
 // SandboxNeedsOf returns what the program of a profile needs; nothing for another profile.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"math/big"
 	"slices"
 
 	"github.com/go-json-experiment/json"
@@ -26,6 +27,10 @@ type transcript struct {
 	steps  map[string]int64 // tokens by message id, until the program reports a total
 
 	stepped int64 // the sum of steps
+
+	speaking string   // the message that text is of, of OpenCode, as the next two
+	dollars  *big.Rat // the sum of the prices of steps; nil: none so far
+	unpriced bool     // a step has no price
 }
 
 // A blocker is a problem that keeps a program from working on any task.
@@ -41,6 +46,7 @@ const (
 // eventReaders read the events of each known program.
 var eventReaders = map[Format]func(t *transcript, kind string, event jsontext.Value){
 	Claude: readClaude, Codex: readCodex, Cursor: readCursor, Gemini: readGemini,
+	OpenCode: readOpenCode,
 }
 
 // readEvent reads an event; anything but an object is ignored.

@@ -24,6 +24,12 @@ var messages = map[string][]string{
 	},
 	// github.com/cursor/cursor/issues/3703, and the code of the RPC that it is made of.
 	"cursor": {"hit your usage limit", "hit your free requests limit", "[resource_exhausted]"},
+	// The words of providers, which opencode passes on: https://platform.openai.com/docs/guides/error-codes
+	// and https://docs.claude.com/en/api/rate-limits.
+	"opencode": {
+		"exceeded your current quota", "usage limit has been reached", "rate limit reached for", "exceed your account's rate limit",
+		"credit balance is too low",
+	},
 	// github.com/google-gemini/gemini-cli, packages/core/src/utils/googleQuotaErrors.ts,
 	// and its issues 13004, 14889 and 15576.
 	"gemini": {
@@ -32,7 +38,7 @@ var messages = map[string][]string{
 	},
 }
 
-// Reached reports whether a program (claude, codex, cursor, gemini) says in its own message
+// Reached reports whether a program (claude, codex, cursor, gemini, opencode) says in its own message
 // about its failure that it reached a limit of its provider.
 func Reached(program, message string) bool {
 	message = normal(message)

@@ -19,6 +19,7 @@ const maxBegin = 256 << 10
 // resume are the commands with which programs continue a session in a directory.
 var resume = map[string]string{
 	"claude": "claude --resume ", "codex": "codex resume ", "cursor": "cursor-agent --resume ", "gemini": "gemini --resume ",
+	"opencode": "opencode --session ",
 }
 
 // Session returns the session of the last run of a task, and the command that continues it;

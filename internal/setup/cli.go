@@ -2,12 +2,14 @@ package setup
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 
 	"github.com/go-json-experiment/json"
 
+	"mailboxd/internal/agent"
 	"mailboxd/internal/sandbox"
 )
 
@@ -56,6 +58,13 @@ var clis = []cli{
 		},
 	},
 	{
+		name: "opencode", profile: "opencode", about: "opencode, without a terminal.",
+		notes: []string{
+			"opencode may do what its own settings allow; it skips what they would ask for.",
+			"https://opencode.ai/docs/cli",
+		},
+	},
+	{
 		name: "ainl", args: []string{"run", "PROGRAM.ainl"}, stdin: "none", about: "An AINL program.",
 		notes: []string{"https://pypi.org/project/ainativelang"},
 		needs: "the program to run, in place of PROGRAM.ainl",
@@ -73,6 +82,7 @@ type foundCLI struct {
 	path    string
 	project string   // where it works; "": in a directory of each task
 	tools   []string // the most it may use; none: no limit
+	env     []string // names of variables with its login that are set here
 
 	sandbox   sandbox.Profile // "": none
 	noSandbox string          // why it has none, although its profile knows what it needs in one
@@ -88,10 +98,21 @@ func findCLIs() []foundCLI {
 			path, err = filepath.Abs(path)
 		}
 		if err == nil && !strings.Contains(path, "{{") { // a command is made of templates
-			found = append(found, foundCLI{cli: c, path: path})
+			found = append(found, foundCLI{cli: c, path: path, env: variablesSet(c.profile)})
 		}
 	}
 	return found
+}
+
+// variablesSet returns the variables with a program's login that are set in this environment:
+// an agent gets only those that its entry names.
+func variablesSet(profile string) (names []string) {
+	for _, name := range agent.Profile(profile).Variables() {
+		if os.Getenv(name) != "" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // noCLI shows the entry of an agent program when none is installed.
@@ -144,6 +165,9 @@ func (c foundCLI) exec() (string, error) {
 	text := "command: " + string(command)
 	if c.profile == "" {
 		text += ", stdin: " + c.stdin + ", output: text"
+	}
+	if len(c.env) > 0 {
+		text += ", env: [" + strings.Join(c.env, ", ") + "]"
 	}
 	if c.project != "" && err == nil {
 		var dir []byte

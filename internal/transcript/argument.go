@@ -11,7 +11,7 @@ import (
 
 // telling are the arguments of tools that say most, the best first.
 var telling = []string{
-	"command", "file_path", "absolute_path", "notebook_path", "pattern", "path", "query", "url", "description", "prompt", "skill", "name", "dir_path",
+	"command", "file_path", "filePath", "absolute_path", "notebook_path", "pattern", "path", "query", "url", "description", "prompt", "skill", "name", "dir_path",
 }
 
 // maxArgument limits the text of an argument, in bytes.

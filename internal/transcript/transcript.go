@@ -1,6 +1,6 @@
 // Package transcript reads what the programs of agents print as JSON events, and returns
 // the text for people: the model's words, the tools it used, failures, cost and time. It
-// knows Claude Code, Codex, Gemini CLI and Cursor; agent/testdata/profiles names the sources
+// knows Claude Code, Codex, Gemini CLI, opencode and Cursor; agent/testdata/profiles names the sources
 // of the formats. Nothing that it returns is safe for a terminal: it came from an agent.
 package transcript
 
@@ -34,7 +34,7 @@ type Line struct {
 
 // A Session identifies the conversation of a program, which the program can continue.
 type Session struct {
-	Program string // claude, codex, gemini or cursor; "" for an output of another kind
+	Program string // claude, codex, gemini, opencode or cursor; "" for an output of another kind
 	ID      string
 }
 
@@ -81,6 +81,9 @@ type event struct {
 	Output     jsontext.Value `json:"output"`
 	Stats      jsontext.Value `json:"stats"`
 
+	SessionID string         `json:"sessionID"` // opencode, as Part
+	Part      jsontext.Value `json:"part"`
+
 	IsError  *bool          `json:"is_error"` // of the end of claude and cursor, and the next ones
 	Result   string         `json:"result"`
 	Errors   []string       `json:"errors"`
@@ -109,6 +112,8 @@ func (r *Reader) Read(line []byte) []Line {
 		lines, known = r.codex(&e)
 	case "gemini":
 		lines, known = r.gemini(&e)
+	case "opencode":
+		lines, known = r.opencode(&e)
 	default:
 		lines, known = r.claude(&e)
 	}
@@ -136,6 +141,8 @@ func (r *Reader) begins(e *event) bool {
 		}
 	case e.Type == "thread.started" && e.Thread != "":
 		r.session = Session{"codex", e.Thread}
+	case e.SessionID != "" && (e.Part != nil || e.Type == "error"):
+		r.session = Session{"opencode", e.SessionID}
 	case e.Type == "init" && e.Session != "":
 		r.session = Session{"gemini", e.Session}
 	default:

@@ -52,6 +52,12 @@ func TestTheOutputOfEachProgramIsShownAsATranscript(t *testing.T) {
 		"gemini/success.out": {transcript.Session{Program: "gemini", ID: "0a7d9b64-5a9c-4f0e-9a51-9f2f5d0c6f01"}, []string{
 			"text: Two SLAs", "tool: read_file request.json", "text: are missed.", "end: 5.1s, 25113 tokens",
 		}},
+		"opencode/success.out": {transcript.Session{Program: "opencode", ID: "ses_deca54d71"}, []string{
+			"text: I look at it.", "tool: read sla.csv", "text: Two SLAs are missed.",
+		}},
+		"opencode/login.out": {transcript.Session{Program: "opencode", ID: "ses_deca47cf1"}, []string{
+			"fail: the run failed: Incorrect API key provided: sk-fake.",
+		}},
 	} {
 		output, err := os.ReadFile(filepath.Join("../agent/testdata/profiles", fixture))
 		if err != nil {
@@ -112,7 +118,7 @@ func TestTheOutputOfOtherAgentsStaysAsItIs(t *testing.T) {
 }
 
 func FuzzATranscriptLosesNoLineThatIsNoEvent(f *testing.F) {
-	for _, name := range []string{"claude", "codex", "cursor", "gemini"} {
+	for _, name := range []string{"claude", "codex", "cursor", "gemini", "opencode"} {
 		files, _ := filepath.Glob("../agent/testdata/profiles/" + name + "/*.out")
 		for _, file := range files {
 			text, err := os.ReadFile(file)
