@@ -13,7 +13,7 @@ import (
 func TestAReaderLeavesTheRedoLogToADaemonThatHasStartedMeanwhile(t *testing.T) {
 	_, path := openWith(t, "a")
 	copied := copyLedger(t, path)
-	reader, err := newReader(copied) // which has found no daemon
+	reader, err := newReader(copied, false) // which has found no daemon
 	if err != nil {
 		t.Fatal(err)
 	}

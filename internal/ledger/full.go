@@ -21,6 +21,7 @@ const (
 
 	sqliteIOErrRead      = sqliteIOErr | 1<<8
 	sqliteIOErrShortRead = sqliteIOErr | 2<<8
+	sqliteIOErrShmSize   = sqliteIOErr | 19<<8
 )
 
 // withErrno adds to an error of SQLite the errno that caused it, as far as that

@@ -41,7 +41,7 @@ func inspect(path string) error {
 	case info.Size() == 0: // ours never is: create renames a whole one into place
 		return fmt.Errorf("%w: it is empty", errUnreadable)
 	}
-	db, err := sql.Open("sqlite", readURI(path))
+	db, err := sql.Open("sqlite", readURI(path, isWhole(path) && isUnwritable(path)))
 	if err != nil {
 		return err
 	}

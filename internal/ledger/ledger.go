@@ -134,7 +134,7 @@ func connect(path string) (*Ledger, error) {
 		_, err = conn.ExecContext(ctx, schema13)
 	}
 	if err == nil {
-		l.idleReader, err = newReader(path)
+		l.idleReader, err = newReader(path, false)
 	}
 	if err != nil {
 		return nil, errors.Join(err, conn.Close(), db.Close())

@@ -8,6 +8,8 @@ import (
 	"os"
 	"time"
 
+	"modernc.org/sqlite"
+
 	"mailboxd/envelope"
 	"mailboxd/internal/task"
 )
@@ -70,14 +72,14 @@ func openReader(path string) (*Reader, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, err // SQLite would say only that it cannot
 	}
-	r, err := newReader(path)
-	if err != nil {
-		return nil, err
+	r, version, err := openVersion(path, isWhole(path) && isUnwritable(path))
+	if coded, ok := errors.AsType[*sqlite.Error](err); ok && coded.Code() == sqliteIOErrShmSize && isWhole(path) {
+		r, version, err = openVersion(path, true) // the disk is full, so SQLite can't make its index of the log
 	}
-	version, err := schemaVersion(context.Background(), r.db)
+	if err != nil {
+		return nil, unreadable(err)
+	}
 	switch {
-	case err != nil:
-		err = unreadable(err)
 	case version > len(migrations):
 		err = ErrNewer
 	case version < len(migrations):
@@ -102,6 +104,20 @@ func openReader(path string) (*Reader, error) {
 		r.durable, _ = r.awaitFold(ctx, 0) // for a look, what the tables have is enough
 	}
 	return r, nil
+}
+
+// openVersion opens a reader, and reads the version of its schema. With an error, the reader is
+// closed.
+func openVersion(path string, unchanging bool) (*Reader, int, error) {
+	r, err := newReader(path, unchanging)
+	if err != nil {
+		return nil, 0, err
+	}
+	version, err := schemaVersion(background, r.db)
+	if err != nil {
+		return nil, 0, errors.Join(err, r.Close())
+	}
+	return r, version, nil
 }
 
 // awaitFold waits until the tables have the frames up to last; 0 is the last one that is
@@ -173,8 +189,8 @@ func redoInto(db *sql.DB, path string) error {
 	return errors.Join(err, w.close(), write.close(), conn.Close())
 }
 
-func newReader(path string) (*Reader, error) {
-	db, err := sql.Open("sqlite", readURI(path))
+func newReader(path string, unchanging bool) (*Reader, error) {
+	db, err := sql.Open("sqlite", readURI(path, unchanging))
 	if err != nil {
 		return nil, err
 	}

@@ -109,21 +109,25 @@ func writeURI(path string) string {
 	})
 }
 
-// readURI names the file for connections that only read.
-func readURI(path string) string {
+// readURI names the file for connections that only read. An unchanging file is read without
+// the files that SQLite makes beside it otherwise.
+func readURI(path string, unchanging bool) string {
 	options := url.Values{"mode": {"ro"}, "_pragma": {"busy_timeout(5000)"}}
-	if still(path) {
-		options.Set("immutable", "1") // or SQLite would make files beside it
+	if unchanging {
+		options.Set("immutable", "1")
 	}
 	return uri(path, options)
 }
 
-// still reports whether a ledger is whole in its file, on a disk that nobody may
-// write to.
-func still(path string) bool {
+// isUnwritable reports whether nobody can write to the disk of a ledger.
+func isUnwritable(path string) bool {
+	return errors.Is(unix.Access(filepath.Dir(path), unix.W_OK), unix.EROFS)
+}
+
+// isWhole reports whether the file of a ledger has all of it.
+func isWhole(path string) bool {
 	log, err := os.Stat(path + "-wal")
-	whole := errors.Is(err, fs.ErrNotExist) || err == nil && log.Size() == 0
-	return whole && errors.Is(unix.Access(filepath.Dir(path), unix.W_OK), unix.EROFS)
+	return errors.Is(err, fs.ErrNotExist) || err == nil && log.Size() == 0
 }
 
 // uri spells a path so that SQLite finds no options of its own in it.
