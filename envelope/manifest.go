@@ -1,6 +1,8 @@
 package envelope
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
 
@@ -32,6 +34,8 @@ type Manifest struct {
 
 	Extra      jsontext.Value // fields we do not know, an object; nil for none
 	NearMisses Findings       // refusals of what is probably a misspelt control; the control near_misses decides
+
+	SHA256 string `json:"-"` // of its bytes, in hexadecimal; approvals cover it
 }
 
 // An ExecutionMode says whether an agent only talks (AINL-15). The zero value
@@ -114,6 +118,8 @@ func DecodeManifest(raw []byte) (Manifest, Findings) {
 	m.Origin = c.origin(c.member(0, "provenance"))
 	c.strangers()
 	m.NearMisses = c.nearMisses(0, InManifest)
+	sum := sha256.Sum256(raw)
+	m.SHA256 = hex.EncodeToString(sum[:])
 	return m, c.findings
 }
 

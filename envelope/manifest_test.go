@@ -27,6 +27,7 @@ func TestTheManifestOfTheContractIsReadInFull(t *testing.T) {
 		Origin: envelope.Origin{
 			Owner: "Steven Hooley / OpenClaw", CreatedAt: "2026-03-09T00:00:00Z", SourceRepo: "https://github.com/sbhooley/ainativelang",
 		},
+		SHA256: "2f0a01683f9ee5b2b8db450ec16f01f78e296de4e6e3b3aab8032c009be4f33e",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("manifest differs (-want +got):\n%s", diff)

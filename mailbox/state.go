@@ -25,6 +25,7 @@ const (
 	runsName    = "runs"
 	historyName = "history"
 	idName      = "mailbox-id"
+	keyName     = "approval-key"
 )
 
 // A State is the private half of a mailbox. Only the daemon may write it, so it is never
@@ -92,22 +93,31 @@ func (s *State) LedgerPath() string { return filepath.Join(s.path, ledgerName) }
 
 // ID returns the id of the mailbox, which signatures of approvals name. The first call makes a
 // random one. It is on disk when the error is nil.
-func (s *State) ID() (string, error) {
-	text, err := s.root.ReadFile(idName)
-	if id := strings.TrimSpace(string(text)); err == nil && id != "" {
-		return id, nil
+func (s *State) ID() (string, error) { return s.word(idName, "id of the mailbox", uuid.NewString) }
+
+// ApprovalKey returns the secret key of the digests of values that approvals cover. The first call
+// makes a random one. It is on disk when the error is nil.
+func (s *State) ApprovalKey() (string, error) {
+	return s.word(keyName, "key of approvals", func() string { return rand.Text() + rand.Text() })
+}
+
+// word returns the one word of a file. If there is none, it makes the file with a new one.
+func (s *State) word(name, what string, newWord func() string) (string, error) {
+	text, err := s.root.ReadFile(name)
+	if word := strings.TrimSpace(string(text)); err == nil && word != "" {
+		return word, nil
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("read id of the mailbox: %w", err)
+		return "", fmt.Errorf("read %s: %w", what, err)
 	}
-	id := uuid.NewString()
-	if err = s.putAside(".", idName, []byte(id+"\n")); err == nil {
+	word := newWord()
+	if err = s.putAside(".", name, []byte(word+"\n")); err == nil {
 		err = s.sync(".")
 	}
 	if err != nil {
-		return "", fmt.Errorf("make id of the mailbox: %w", err)
+		return "", fmt.Errorf("make %s: %w", what, err)
 	}
-	return id, nil
+	return word, nil
 }
 
 // Close closes the directory and releases its claim.

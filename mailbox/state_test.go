@@ -151,3 +151,20 @@ func TestDefaultStateDirFollowsXDG(t *testing.T) {
 		}
 	}
 }
+
+func TestTheKeyOfApprovalsIsMadeOnce(t *testing.T) {
+	s := state(t)
+	first, err := s.ApprovalKey()
+	must(t, err)
+	again, err := s.ApprovalKey()
+	must(t, err)
+	if len(first) < 32 || first != again {
+		t.Errorf("the key is %q, then %q; want one that nobody guesses", first, again)
+	}
+	if info, err := os.Stat(filepath.Join(s.Path(), "approval-key")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("its file: %v, %v; want -rw-------", info, err)
+	}
+	if other, err := state(t).ApprovalKey(); err != nil || other == first {
+		t.Errorf("another state has the key %q, %v; want another one", other, err)
+	}
+}

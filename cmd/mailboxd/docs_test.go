@@ -275,7 +275,7 @@ var variable = []struct {
 	{regexp.MustCompile(`\b\d\d? [A-Z][a-z]{2} \d\d:\d\d\b`), "DAY"},
 	{regexp.MustCompile(`(?m)^(task )?[0-9a-f]{4,12}( +ok )?`), "${1}SHORT${2}"},
 	{regexp.MustCompile(`at byte \d+`), "at byte N"},
-	{regexp.MustCompile(`(digest +)[0-9a-f]{16}\b`), "${1}DIGEST"},
+	{regexp.MustCompile(`((digest|sha256) +)[0-9a-f]{16}\b`), "${1}DIGEST"},
 	{regexp.MustCompile(`(?m)^PATH .*`), "PATH"},
 	{regexp.MustCompile(`process \d+`), "process N"},
 	{regexp.MustCompile(`\b[0-9a-f]{64}\b`), "HASH"},

@@ -215,7 +215,11 @@ func writeStory(tx *ledger.Tx, failed, asked, running int64) error {
 	run := task.Run{Task: failed, Attempt: 1, ID: "r1", Intent: noon.Add(-time.Hour), Boot: "b"}
 	over := run
 	over.Started, over.Finished, over.ExitCode = noon.Add(-time.Hour), noon.Add(-time.Hour+3*time.Second), 3
-	plan := client.Plan{Command: []string{"/usr/local/bin/deploy.sh", "--to", "all hosts"}, Executable: "/usr/local/bin/deploy.sh", Tools: []string{"http"}}
+	sum := strings.Repeat("0123456789abcdef", 4)
+	plan := client.Plan{
+		Format: client.PlanFormat, Command: []string{"/usr/local/bin/deploy.sh", "--to", "all hosts"}, Executable: "/usr/local/bin/deploy.sh",
+		Tools: []string{"http"}, Files: map[string]string{"/usr/local/bin/deploy.sh": sum}, Env: map[string]string{"DEPLOY_TOKEN": sum}, Manifest: sum,
+	}
 	consent := task.Consent{
 		Task: asked, Stage: envelope.ApprovalPre, Digest: "d", Plan: plan.Encode(), Approver: "sre-oncall@example.com",
 		Asked: noon.Add(-10 * time.Minute), Expires: noon.Add(26 * time.Hour),

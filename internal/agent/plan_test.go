@@ -12,7 +12,7 @@ import (
 func TestTheDigestOfAPlanDependsOnWhatARunMaySpendAndUse(t *testing.T) {
 	digest := func(terms task.Terms) string {
 		binding := agent.Binding{Command: []string{"/bin/true"}}
-		return agent.DigestOf(agent.PlanOf(envelope.Task{Hash: "h"}, binding, terms).Encode())
+		return new(agent.Planner).PlanOf(envelope.Task{Hash: "h"}, binding, terms, "").Digest()
 	}
 	limit := func(n int64) *int64 { return &n }
 	var digests []string

@@ -77,21 +77,16 @@ func (b *Records) requestText(ctx context.Context, seq int64) (jsontext.Value, e
 	return raw, err
 }
 
-// maxDifferences limits the parts of a difference.
-const maxDifferences = 12
-
 // difference says what has changed from one question to another.
 func (q question) difference(now question) string {
-	parts := task.Differences(q.members(), now.members())
+	text := task.Difference(q.members(), now.members())
 	switch {
-	case len(parts) == 0 && q.asked.Stage == envelope.ApprovalPost && now.asked.Stage == envelope.ApprovalPost:
+	case text != "":
+		return text
+	case q.asked.Stage == envelope.ApprovalPost && now.asked.Stage == envelope.ApprovalPost:
 		return "the answer is another one"
-	case len(parts) == 0:
-		return "the same is asked again"
-	case len(parts) > maxDifferences:
-		parts = append(parts[:maxDifferences], fmt.Sprintf("and %d more", len(parts)-maxDifferences))
 	}
-	return strings.Join(parts, "; ")
+	return "the same is asked again"
 }
 
 // members returns the parts of a question as one object. The content of the request stands for its

@@ -46,7 +46,7 @@ func (d *Server) decide(verb string, do func(context.Context, envelope.ID, core.
 			return nil, err
 		}
 		err = do(r.Context(), id, who, word.Note)
-		if errors.Is(err, core.ErrChanged) && who.Digest != "" {
+		if _, said := errors.AsType[*core.ChangedError](err); errors.Is(err, core.ErrChanged) && who.Digest != "" && !said {
 			err = d.changed(r.Context(), verb, id, who.Digest)
 		}
 		if err != nil {

@@ -1,6 +1,8 @@
 package client
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -39,10 +41,15 @@ type Proof struct {
 	Signature string    `json:"signature,omitempty"` // of ssh: ssh-keygen -Y verify -n approval@mailboxd accepts it; of a passkey: JSON of WebAuthn
 }
 
+// PlanFormat is the format of the plans that this version makes. Plans of earlier versions have
+// none, and say nothing of the content of programs.
+const PlanFormat = 2
+
 // A Plan is what a person agrees to before a run: this request, to be done by
 // this command with these limits. What changes from one attempt to the next is
 // not part of it.
 type Plan struct {
+	Format     int             `json:"format,omitzero"`   // absent: an earlier one, which covers no content of programs
 	Request    string          `json:"request"`           // the envelope's hash
 	Command    []string        `json:"command"`           // as it is configured, its templates not filled in
 	Executable string          `json:"executable"`        // the file that its first word means; "" when there is none
@@ -53,13 +60,30 @@ type Plan struct {
 	Budget     envelope.Budget `json:"budget"`
 
 	Sandbox sandbox.Settings `json:"sandbox,omitzero"` // what the run may touch
+
+	// SHA-256 of the program and of the scripts of the command by path, unless their paths count;
+	// HMAC of the values of exec.env by name, "" for one that isn't set; SHA-256 of the manifest.
+	Files    map[string]string `json:"files,omitempty"`    // contents of the program and of the scripts of the command, by path
+	Env      map[string]string `json:"env,omitempty"`      // keyed digests of the values of exec.env, by name
+	Manifest string            `json:"manifest,omitempty"` // SHA-256 of the agent's manifest
+
+	// The digest doesn't cover versions. There are some if the paths of programs count.
+	Versions map[string]string `json:"versions,omitempty"` // of the program and the scripts when it was asked
+}
+
+// Digest identifies what a plan covers: the SHA-256 of its encoding without versions, in
+// hexadecimal.
+func (p Plan) Digest() string {
+	p.Versions = nil
+	sum := sha256.Sum256(p.Encode())
+	return hex.EncodeToString(sum[:])
 }
 
 // Encode returns the plan as JSON, the same bytes for the same plan. It never
 // fails: a plan is text and numbers, and a path may be any bytes.
 func (p Plan) Encode() jsontext.Value {
 	type bare Plan
-	text, err := json.Marshal(bare(p), json.FormatNilSliceAsNull(true), jsontext.AllowInvalidUTF8(true))
+	text, err := json.Marshal(bare(p), json.FormatNilSliceAsNull(true), json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
 	if err != nil {
 		panic("encode plan: " + err.Error())
 	}

@@ -19,6 +19,7 @@ func (c *Config) checkValues() []error {
 		expanded("policy.schemas", c.Policy.Schemas),
 		choice("log.level", c.Log.Level),
 		choice("approval.self", c.Approval.Self),
+		choice("approval.program", c.Approval.Program),
 		choice("web.approve", c.Web.Approve),
 		choice("log.format", c.Log.Format),
 		choice("intake.first_start", c.Intake.FirstStart),

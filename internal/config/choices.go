@@ -22,6 +22,7 @@ func choicesOf(key string) []string {
 // agent checks those of exec, the profile, the dialect and resend.
 var choices = map[string][]string{
 	"approval.self":                {"refuse", "confirm", "allow"},
+	"approval.program":             {"", string(agent.ByContent), string(agent.ByPath)},
 	"web.approve":                  {"terminal", "off"},
 	"log.level":                    {"debug", "info", "warn", "error"},
 	"log.format":                   {"auto", "console", "json"},
@@ -55,5 +56,6 @@ func oneOf(key, value string, allowed ...string) error {
 	if slices.Contains(allowed, value) {
 		return nil
 	}
-	return wrong(key, "%q is not one of %s", value, strings.Join(allowed, ", "))
+	named := slices.DeleteFunc(slices.Clone(allowed), func(word string) bool { return word == "" })
+	return wrong(key, "%q is not one of %s", value, strings.Join(named, ", "))
 }

@@ -124,6 +124,7 @@ func defaults(v *viper.Viper) {
 		"approvers_group":                        "",
 		"approvers_socket":                       "",
 		"approval.self":                          "refuse",
+		"approval.program":                       "",
 		"web.approve":                            "terminal",
 	} {
 		v.SetDefault(key, value)

@@ -118,9 +118,10 @@ func (r *reading) renamedNotice() {
 	r.add(Warns, wrong("notice.command", "%s", words))
 }
 
-// Approval is who may decide about what.
+// Approval is who may decide about what, and what an approval covers.
 type Approval struct {
-	Self string `mapstructure:"self"`
+	Self    string `mapstructure:"self"`
+	Program string `mapstructure:"program"` // content or path; "": as package agent says
 }
 
 // Web is the page of mailboxd web.

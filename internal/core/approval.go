@@ -45,8 +45,10 @@ func (c *Answer) decide(d *decision) error {
 	switch {
 	case expired(question, d.now):
 		return ErrTooLate
-	case question.Digest != c.Digest, t.State == task.Held && wantsApproval(c.Verdict.Hold) && !matches(question, c.Verdict):
+	case question.Digest != c.Digest:
 		return ErrChanged
+	case t.State == task.Held && wantsApproval(c.Verdict.Hold) && !matches(question, c.Verdict):
+		return &ChangedError{whyChanged(question, c.Verdict)}
 	}
 	c.record(d, t, question)
 	return nil

@@ -61,6 +61,15 @@ func StateErrorOf(t task.Task) error {
 	return e
 }
 
+// A ChangedError is an ErrChanged that says what has changed.
+type ChangedError struct{ Reason string }
+
+// Error returns the reason, and says that the question is asked again.
+func (e *ChangedError) Error() string { return e.Reason + "; it is asked about again" }
+
+// Is reports whether target is ErrChanged.
+func (e *ChangedError) Is(target error) bool { return target == ErrChanged }
+
 // A ForbiddenError says why a caller may not give a command.
 type ForbiddenError struct{ Reason string }
 

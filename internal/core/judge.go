@@ -85,11 +85,23 @@ func (d *decision) consult(t *Task, v task.Verdict) task.Verdict {
 	case given && matches(last, v):
 		d.conclude(t, last, task.Expired, "the task was not started in time")
 	case open || given:
-		d.conclude(t, last, task.Void, "what would be run is not what was asked about")
+		d.conclude(t, last, task.Void, whyChanged(last, v))
 	}
 	v.Until = Earliest(v.Until, d.decisionDue(t.Task))
 	d.askStart(t, v)
 	return v
+}
+
+// whyChanged says why an approval, or a question about one, doesn't cover a verdict.
+func whyChanged(asked *task.Consent, v task.Verdict) string {
+	difference := task.Difference(asked.Plan, v.Plan)
+	switch {
+	case task.HasFormat(v.Plan) && !task.HasFormat(asked.Plan):
+		return "an earlier version of mailboxd asked, and did not cover the content of the program"
+	case difference != "":
+		return "what would be run has changed: " + difference
+	}
+	return "what would be run has changed since it was asked about"
 }
 
 // hold holds a task. It shows an event only if the reasons are new.

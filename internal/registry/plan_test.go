@@ -17,8 +17,8 @@ func TestAPlanIsNamedByAllThatAPersonAgreesTo(t *testing.T) {
 	asked := envelope.Task{Hash: "h1"}
 	binding := agent.Binding{Command: []string{"/bin/sh", "{{.TaskFile}}"}, Cwd: "/src"}
 	terms := task.Terms{Tools: []string{"http"}, Budget: envelope.Budget{Tokens: &tokens}}
-	names := []string{agent.DigestOf(agent.PlanOf(asked, binding, terms).Encode())}
-	if again := agent.DigestOf(agent.PlanOf(asked, binding, terms).Encode()); again != names[0] {
+	names := []string{new(agent.Planner).PlanOf(asked, binding, terms, "").Digest()}
+	if again := new(agent.Planner).PlanOf(asked, binding, terms, "").Digest(); again != names[0] {
 		t.Errorf("the same plan is named %s and %s", names[0], again)
 	}
 	fewer := int64(2999)
@@ -55,7 +55,7 @@ func TestAPlanIsNamedByAllThatAPersonAgreesTo(t *testing.T) {
 	} {
 		task, binding, terms := asked, binding, terms
 		change(&task, &binding, &terms)
-		name := agent.DigestOf(agent.PlanOf(task, binding, terms).Encode())
+		name := new(agent.Planner).PlanOf(task, binding, terms, "").Digest()
 		if slices.Contains(names, name) {
 			t.Errorf("with another %s the plan has the name of another one", what)
 		}
@@ -78,7 +78,7 @@ func TestACommandThatNobodyApprovedIsNotStarted(t *testing.T) {
 	reg.current.Store(&snapshot{agents: agents})
 	job := task.Job{Task: envelope.Task{ID: "t1", Agent: "a", Hash: "h"}, Dir: t.TempDir()}
 	agreed := func(command string) string {
-		return agent.DigestOf(agent.PlanOf(job.Task, agent.Binding{Command: []string{command}}, job.Terms).Encode())
+		return new(agent.Planner).PlanOf(job.Task, agent.Binding{Command: []string{command}}, job.Terms, "").Digest()
 	}
 	job.Digest = agreed("/bin/false")
 	if o := reg.run(t.Context(), job, nil); o.Void == nil || started != 0 {

@@ -6,6 +6,7 @@ package registry
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -39,6 +40,7 @@ type Registry struct {
 	current         atomic.Pointer[snapshot]
 	loaded          config.Loaded  // what the daemon started with
 	schemas         *schema.Record // of the content of schema files
+	plans           agent.Planner  // of runs that people approve
 	endedOldWorkers bool           // workers of an earlier daemon were ended
 	retiring        sync.WaitGroup // workers of earlier configurations
 }
@@ -63,6 +65,7 @@ func New(cfg config.Config, at Locations, log zerolog.Logger) (*Registry, error)
 		return nil, err
 	}
 	t := &Registry{Locations: at, log: log, loaded: loaded}
+	t.plans.Key = sync.OnceValue(t.approvalKey)
 	if t.schemas, err = schema.OpenRecord(filepath.Join(at.State.Path(), schema.RecordName), t.schemaFault); err != nil {
 		return nil, err
 	}
@@ -106,6 +109,7 @@ func (t *Registry) Replace(loaded config.Loaded) error {
 	next.workflows = workflows
 	next.approvers, next.secrets, next.questionTimeout = cfg.ApproverNames, loaded.Secrets, cfg.Conversation.QuestionTimeout
 	next.acceptsUnknown = cfg.Conversation.UnknownSenders == "accept"
+	next.program = agent.ProgramRule(cfg.Approval.Program)
 	for _, a := range cfg.EffectiveApprovers() {
 		next.rules.Approvers = append(next.rules.Approvers, a.Name)
 	}
@@ -220,8 +224,9 @@ func (t *Registry) Functions(cfg config.Config) store.Agents {
 	}
 }
 
-// errChanged refuses a run whose command is not the approved one.
-var errChanged = errors.New("the agent's command or directory has changed since its run was approved")
+// errChanged refuses a run that is not the approved one. When the task is judged again, the event
+// says what has changed.
+var errChanged = errors.New("the agent's command, its program, directory, variables or manifest has changed since its run was approved")
 
 // placed returns the binding of an agent with the directory in which it would do a task.
 func placed(a *agent.Agent, t envelope.Task) (b agent.Binding, wrong envelope.Findings) {
@@ -236,7 +241,7 @@ func (t *Registry) run(ctx context.Context, j task.Job, started func(runner.Proc
 	r := t.current.Load()
 	if a, ok := r.agents.Lookup(j.Task.Agent); ok && j.Digest != "" {
 		b, wrong := placed(a, j.Task)
-		if wrong.Refused() || agent.DigestOf(agent.PlanOf(j.Task, b, j.Terms).Encode()) != j.Digest {
+		if wrong.Refused() || t.plans.PlanOf(j.Task, b, j.Terms, r.program).Digest() != j.Digest {
 			return task.Outcome{Void: errChanged}
 		}
 		j.Cwd = b.Cwd
@@ -257,10 +262,23 @@ func (t *Registry) judge(asked envelope.Task, now time.Time) task.Verdict {
 		return task.Verdict{Findings: append(v.Findings, wrong...), Terms: task.Terms{Proof: v.Proof}}
 	}
 	if slices.Contains(v.Hold, task.Approval) {
-		v.Plan = agent.PlanOf(asked, b, v.Terms).Encode()
-		v.Digest = agent.DigestOf(v.Plan)
+		plan := t.plans.PlanOf(asked, b, v.Terms, r.program)
+		v.Digest = plan.Digest()
+		t.plans.AddVersions(&plan, b)
+		v.Plan = plan.Encode()
 	}
 	return v
+}
+
+// approvalKey returns the key of the HMAC of values that approvals cover. Without the one of the
+// state directory, approvals count until the daemon ends, and are asked for again then.
+func (t *Registry) approvalKey() []byte {
+	key, err := t.State.ApprovalKey()
+	if err != nil {
+		t.log.Error().Err(err).Msg("key of approvals not kept; approvals that cover variables are asked for again after a restart")
+		key = rand.Text()
+	}
+	return []byte(key)
 }
 
 // mode is how strictly a control is enforced.

@@ -25,6 +25,7 @@ type snapshot struct {
 	approvalTTL time.Duration
 	approvers   func(uid int) []string
 	proofs      proof.Approvers
+	program     agent.ProgramRule // what approvals cover of programs
 	workflows   schema.Workflows
 
 	routing config.Routing

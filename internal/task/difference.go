@@ -6,10 +6,34 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
+
+// maxDifferences limits the parts of a difference.
+const maxDifferences = 12
+
+// Difference says in one line in which members two JSON objects differ, as Differences lists them;
+// "" if they don't differ.
+func Difference(was, is jsontext.Value) string {
+	parts := Differences(was, is)
+	if n := len(parts) - maxDifferences; n > 0 {
+		parts = append(parts[:maxDifferences], fmt.Sprintf("and %d more", n))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// HasFormat reports whether a plan has a format. Plans of earlier versions have none: they don't
+// cover the content of programs.
+func HasFormat(plan jsontext.Value) bool {
+	var of struct {
+		Format int `json:"format"`
+	}
+	err := json.Unmarshal(plan, &of, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+	return err == nil && of.Format > 0
+}
 
 // Differences lists the members in which two JSON objects differ, in the order of their names, as
 // "name: old -> new". A member of a member has a name with a dot. A value is JSON, "none" if the

@@ -2,8 +2,12 @@ package view
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -37,7 +41,9 @@ func printPlan(w io.Writer, a client.Approval) {
 		fmt.Fprintf(w, "    inbox    %s\n", escaped(a.Plan.Inbox))
 	} else {
 		fmt.Fprintf(w, "    command  %s\n", escaped(commandLine(a.Plan.Command)))
-		fmt.Fprintf(w, "    file     %s\n", escaped(cmp.Or(a.Plan.Executable, "not found")))
+		for _, f := range Programs(*a.Plan) {
+			fmt.Fprintf(w, "    %-8s %s\n", f.Name, escaped(f.Path+f.Words))
+		}
 		in := cmp.Or(a.Plan.Cwd, "the run directory")
 		if a.Plan.Worktree {
 			in = "a clone of the repository of " + in
@@ -46,6 +52,66 @@ func printPlan(w io.Writer, a client.Approval) {
 	}
 	fmt.Fprintf(w, "    tools    %s\n", escaped(tools))
 	fmt.Fprintf(w, "    budget   %s\n", limitsOf(a.Plan.Budget))
+	if names := VariableNames(*a.Plan); names != "" {
+		fmt.Fprintf(w, "    env      %s\n", escaped(names))
+	}
+	if a.Plan.Manifest != "" {
+		fmt.Fprintf(w, "    manifest %s\n", escaped(ContentWords(a.Plan.Manifest)))
+	}
+}
+
+// A Program is the program of a plan, or a script that its command names.
+type Program struct {
+	Name  string // file or script
+	Path  string // "not found" for a missing program
+	Words string // what is known of its content; "" in the plans of earlier versions
+}
+
+// Programs returns the program of a plan and the scripts of its command, and what an approval
+// covers of them.
+func Programs(p client.Plan) []Program {
+	of := func(name, path string) Program {
+		content, covered := p.Files[path]
+		version, shown := p.Versions[path]
+		switch {
+		case covered && content != "":
+			return Program{name, path, ", " + ContentWords(content)}
+		case shown && isDigest(version):
+			return Program{name, path, ", by its path, " + ContentWords(version) + " when asked"}
+		case shown:
+			return Program{name, path, ", by its path, version " + cmp.Or(version, "unknown")}
+		}
+		return Program{name, cmp.Or(path, "not found"), ""}
+	}
+	all := []Program{of("file", p.Executable)}
+	scripts := maps.Clone(p.Files)
+	if scripts == nil {
+		scripts = maps.Clone(p.Versions)
+	}
+	delete(scripts, p.Executable)
+	for _, path := range slices.Sorted(maps.Keys(scripts)) {
+		all = append(all, of("script", path))
+	}
+	return all
+}
+
+// VariableNames lists the variables whose values a plan covers; "" for none.
+func VariableNames(p client.Plan) string {
+	return strings.Join(slices.Sorted(maps.Keys(p.Env)), ", ")
+}
+
+// isDigest reports whether a text is a SHA-256 in hexadecimal.
+func isDigest(text string) bool {
+	sum, err := hex.DecodeString(text)
+	return err == nil && len(sum) == sha256.Size
+}
+
+// ContentWords names the content of a file: by a digest, which is shortened, or by other words.
+func ContentWords(content string) string {
+	if isDigest(content) {
+		return "sha256 " + shortDigest(content)
+	}
+	return content
 }
 
 // escaped returns text on one line, exactly: line breaks, tabs and what controls a terminal are escapes. No

@@ -199,13 +199,23 @@ func planOf(a client.Approval) (all []fact) {
 			if p.Worktree {
 				in = "a clone of the repository of " + in
 			}
-			all = append(all, fact{Name: "Command", Value: view.CommandLine(p.Command)}, fact{Name: "Program", Value: cmp.Or(p.Executable, "not found")}, fact{Name: "In", Value: in})
+			all = append(all, fact{Name: "Command", Value: view.CommandLine(p.Command)})
+			for _, f := range view.Programs(*p) {
+				all = append(all, fact{Name: map[string]string{"file": "Program", "script": "Script"}[f.Name], Value: f.Path + f.Words})
+			}
+			all = append(all, fact{Name: "In", Value: in})
 		}
 		tools := "not restricted"
 		if p.Tools != nil {
 			tools = cmp.Or(strings.Join(p.Tools, ", "), "none")
 		}
 		all = append(all, fact{Name: "Tools", Value: tools}, fact{Name: "Budget", Value: view.LimitWords(p.Budget)})
+		if names := view.VariableNames(*p); names != "" {
+			all = append(all, fact{Name: "Variables", Value: names})
+		}
+		if p.Manifest != "" {
+			all = append(all, fact{Name: "Manifest", Value: view.ContentWords(p.Manifest)})
+		}
 	}
 	return append(all, fact{Name: "Digest", Value: a.Digest})
 }

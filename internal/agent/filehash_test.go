@@ -1,0 +1,30 @@
+package agent
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+func TestTheHashOfALargeFileIsRememberedOnceTheFileHasSettled(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "program")
+	if err := os.WriteFile(path, make([]byte, rememberedSize), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var h fileHashes
+	first := h.of(path)
+	if h.of(path) != first || h.reads != 2 {
+		t.Errorf("a file that was just written was read %d times in 2; want 2", h.reads)
+	}
+	h.now = func() time.Time { return time.Now().Add(2 * settled) }
+	if h.of(path) != first || h.of(path) != first || h.reads != 3 {
+		t.Errorf("a settled file was read %d more times in 2; want 1", h.reads-2)
+	}
+	if err := os.Chmod(path, 0o500); err != nil { // any change
+		t.Fatal(err)
+	}
+	if h.of(path) != first || h.reads != 4 {
+		t.Errorf("a changed file was read %d more times; want 1", h.reads-3)
+	}
+}
