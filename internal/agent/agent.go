@@ -55,7 +55,7 @@ func (g *Agent) Run(ctx context.Context, j task.Job, started func(runner.Process
 	case g.binding.Inbox != nil:
 		return g.void(j, "the agent has come to fetch its tasks itself")
 	case g.workers != nil:
-		return g.compare(g.ask(ctx, j))
+		return g.compare(j, g.ask(ctx, j))
 	case j.Dir == "":
 		return g.void(j, "the agent had no run directories when the run was meant to begin")
 	case errors.Is(context.Cause(ctx), runner.ErrDetach):

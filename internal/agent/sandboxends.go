@@ -64,9 +64,15 @@ func reviewGit(before *gitfiles.Snapshot) (reasons []string) {
 // maxGitNamed limits the paths that the review of one result names.
 const maxGitNamed = 20
 
-// inspect adds to an outcome what a sandbox let happen, and what its gate refused.
+// inspect adds to an outcome what people have to look at, and what the gate of a sandbox refused.
 func (g *Agent) inspect(j task.Job, o task.Outcome) task.Outcome {
-	if !g.binding.Sandbox.Active() || j.Dir == "" || o.Unread != nil || o.Detached || o.Void != nil {
+	if j.Dir == "" || o.Unread != nil || o.Detached || o.Void != nil {
+		return o
+	}
+	for _, reason := range g.reviewSetID(j, o.Exit) {
+		o.Result.Review.Ask(short(reason))
+	}
+	if !g.binding.Sandbox.Active() {
 		return o
 	}
 	for _, reason := range reviewGit(readGit(j.Dir)) {

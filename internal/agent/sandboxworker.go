@@ -66,10 +66,16 @@ func (c *gitComparison) end() []string {
 	return reasons
 }
 
-// compare adds to the outcome of a worker's task what git obeys since the task before.
-func (g *Agent) compare(o task.Outcome) task.Outcome {
+// compare adds to the outcome of a worker's task what git obeys since the task before, and the
+// set-user-id files of a worker that was meant to have a sandbox.
+func (g *Agent) compare(j task.Job, o task.Outcome) task.Outcome {
 	if o.Exit.PID == 0 {
 		return o
+	}
+	if g.binding.Sandbox.Active() {
+		for _, reason := range g.reviewSetID(j, o.Exit) {
+			o.Result.Review.Ask(short(reason))
+		}
 	}
 	for _, reason := range g.compared.end() {
 		o.Result.Review.Ask(short(reason))
