@@ -24,6 +24,7 @@ import (
 
 func mcpCommand(g *globals) *cobra.Command {
 	as := ""
+	var install editorFlags
 	cmd := &cobra.Command{
 		Use:   "mcp",
 		Short: "Let an editor send, watch and answer tasks (MCP)",
@@ -32,11 +33,18 @@ editor starts its own server; all servers share the mailbox and its daemon.
 Sending and reading work without a daemon.
 
 If an agent starts the server during a run, tasks are sent in the name of the
-agent.`,
-		Example: `  claude mcp add mailboxd -- mailboxd mcp
+agent.
+
+With --install, enter the server in an editor instead, by the editor's own command
+or in its file: claude, codex, gemini, opencode or cursor. The change is shown first.`,
+		Example: `  mailboxd mcp --install claude
+  mailboxd mcp --remove claude
   mailboxd mcp --as cursor`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if install.given() {
+				return install.run(cmd, g)
+			}
 			cfg, err := g.partial(cmd.ErrOrStderr())
 			if err != nil {
 				return err
@@ -47,6 +55,7 @@ agent.`,
 		},
 	}
 	cmd.Flags().StringVar(&as, "as", "", "requester_id of sent tasks (default: you)")
+	install.add(cmd)
 	return cmd
 }
 
