@@ -35,6 +35,18 @@ func TestTasksThatWaitForEachOtherAreRefused(t *testing.T) {
 	}
 }
 
+func TestAChainNamesEachTaskThatWaits(t *testing.T) {
+	a := NewAfter()
+	a.Add("b", "a")
+	a.Add("c", "b")
+	if got, want := a.Chain("c"), []envelope.ID{"c", "b"}; !slices.Equal(got, want) {
+		t.Errorf("Chain(c) = %q; want %q", got, want)
+	}
+	if got := a.Chain("a"); len(got) > 0 {
+		t.Errorf("Chain(a) = %q; want none, for a waits for no task", got)
+	}
+}
+
 func TestATaskStillWaitsWhenAnotherOneNoLongerDoes(t *testing.T) {
 	a := NewAfter()
 	a.Add("b", "a")
