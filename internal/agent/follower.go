@@ -81,7 +81,14 @@ func (g *Agent) readTranscript(j task.Job) (answer, error) {
 	case err != nil:
 		return answer{}, errNothing
 	}
-	return f.transcript.result(j)
+	if g.binding.Output == Codex {
+		f.transcript.readCodexLog(j.Dir)
+	}
+	reply, err := f.transcript.result(j)
+	if err == nil {
+		g.addDenied(j, &reply, &f.transcript.uses)
+	}
+	return reply, err
 }
 
 // readWholeObject reads the output as one object, if it is one. The error is

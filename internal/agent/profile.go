@@ -40,6 +40,8 @@ type recipe struct {
 	terms   func(task.Job) []string // the arguments for one run; nil: none
 	tools   bool                    // the terms enforce Job.Tools, also an empty list
 
+	allow func(b Binding, j task.Job, tools []string) string // what to change so that the tools are allowed; nil: nobody knows
+
 	variables []string // of the environment, which have its login and the address of its provider
 }
 

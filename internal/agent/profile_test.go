@@ -84,6 +84,11 @@ var fixtures = []printed{
 	{"opencode/limit", 1, envelope.Failed, envelope.AgentError, "usage limit", -1, -1, true, task.ProviderLimit, false},
 	{"opencode/truncated", 0, envelope.Failed, envelope.OutputInvalid, "before it says how it ended", 154, 1, false, "", false},
 
+	{"claude/denied", 0, envelope.OK, "", found, 308, 1, true, "", false},
+	{"codex/denied", 0, envelope.OK, "", found, 308, -1, true, "", false},
+	{"gemini/denied", 0, envelope.OK, "", found, 462, -1, true, "", false},
+	{"opencode/denied", 0, envelope.OK, "", found, 154, 1, true, "", false},
+
 	{"gemini/truncated", 0, envelope.Failed, envelope.OutputInvalid, "before it says how it ended", -1, -1, false, "", false},
 }
 

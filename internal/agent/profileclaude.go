@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -23,6 +24,7 @@ var claudeRecipe = recipe{
 	output: Claude,
 	terms:  claudeTerms,
 	tools:  true,
+	allow:  allowClaude,
 
 	// https://code.claude.com/docs/en/env-vars
 	variables: []string{
@@ -66,6 +68,9 @@ func readClaude(t *transcript, kind string, event jsontext.Value) {
 		t.readSession(event, "session_id")
 	case "assistant":
 		t.readClaudeMessage(event)
+		t.readClaudeBlocks(event)
+	case "user":
+		t.readClaudeBlocks(event)
 	case "rate_limit_event":
 		t.readClaudeLimit(event)
 	case "result":
@@ -124,6 +129,12 @@ func (t *transcript) hearClaudeResult(event jsontext.Value) {
 		Cost    jsontext.Value `json:"total_cost_usd"`
 		Usage   *claudeUsage   `json:"usage"`
 		Status  int            `json:"api_error_status"`
+
+		Denied []struct {
+			ID    string         `json:"tool_use_id"`
+			Tool  string         `json:"tool_name"`
+			Input jsontext.Value `json:"tool_input"`
+		} `json:"permission_denials"`
 	}
 	if json.Unmarshal(event, &data, lenient) != nil {
 		return
@@ -131,6 +142,10 @@ func (t *transcript) hearClaudeResult(event jsontext.Value) {
 	t.done, t.text = true, data.Result
 	setDefault(&t.session, data.Session)
 	t.cents = cents(data.Cost)
+	for _, d := range data.Denied {
+		failed := t.uses.failed[d.ID]
+		t.uses.deny(denial{d.Tool, shortInput(d.Input), cmp.Or(failed.Why, "Claude Code denied it"), failed.order})
+	}
 	if data.Usage != nil {
 		t.spent(data.Usage.tokens())
 	}
@@ -147,4 +162,65 @@ func (t *transcript) hearClaudeResult(event jsontext.Value) {
 	case 529:
 		t.blocker = busy
 	}
+}
+
+// readClaudeBlocks reads calls of tools and their results. A call that permissions deny is in
+// permission_denials of the result; one of a tool that --tools left out has only an error.
+func (t *transcript) readClaudeBlocks(event jsontext.Value) {
+	var data struct {
+		Message struct {
+			Content []struct {
+				Type    string         `json:"type"`
+				ID      string         `json:"id"`
+				Name    string         `json:"name"`
+				Input   jsontext.Value `json:"input"`
+				Use     string         `json:"tool_use_id"`
+				Content jsontext.Value `json:"content"`
+				IsError bool           `json:"is_error"`
+			} `json:"content"`
+		} `json:"message"`
+	}
+	if json.Unmarshal(event, &data, lenient) != nil {
+		return
+	}
+	for _, b := range data.Message.Content {
+		switch {
+		case b.Type == "tool_use":
+			t.uses.call(b.ID, b.Name, b.Input)
+		case b.Type == "tool_result":
+			t.claudeToolResult(b.Use, b.Content, b.IsError)
+		}
+	}
+}
+
+func (t *transcript) claudeToolResult(id string, content jsontext.Value, isError bool) {
+	use := t.uses.take(id)
+	if !isError {
+		t.uses.succeed(use.tool)
+		return
+	}
+	var words string
+	_ = json.Unmarshal(content, &words, lenient) // a list of parts has no words of ours
+	if missing := "No such tool available: " + use.tool; toolKinds[use.tool] != "" && strings.Contains(words, missing) &&
+		strings.HasPrefix(words, "<tool_use_error>") {
+		t.uses.deny(denial{use.tool, use.input, "the tool is not among those that the run may use", t.uses.order})
+		return
+	}
+	if t.uses.failed == nil {
+		t.uses.failed = map[string]denial{}
+	}
+	if len(t.uses.failed) < maxPending {
+		words, _, _ = strings.Cut(words, " IMPORTANT: ") // which is for the model
+		t.uses.failed[id] = denial{Why: short(words), order: t.uses.order}
+	}
+}
+
+// allowClaude names the tools in the agent's entry, which --allowedTools then allows.
+func allowClaude(b Binding, j task.Job, tools []string) string {
+	wanted := slices.Concat([]string{"Read", "Grep", "Glob"}, tools)
+	if len(j.Tools) > 0 {
+		wanted = slices.Concat(j.Tools, tools)
+	}
+	slices.Sort(wanted)
+	return fmt.Sprintf("set tools: [%s] of agent %q, in its manifest and in the request where they name tools", strings.Join(slices.Compact(wanted), ", "), b.ID)
 }

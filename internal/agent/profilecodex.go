@@ -1,9 +1,15 @@
 package agent
 
 import (
+	"fmt"
+	"math"
+	"regexp"
+	"strings"
+
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"mailboxd/internal/runner"
 	"mailboxd/internal/task"
 )
 
@@ -15,6 +21,7 @@ var codexRecipe = recipe{
 	stdin:   Prompt,
 	output:  Codex,
 	terms:   func(task.Job) []string { return []string{"-"} },
+	allow:   allowCodex,
 
 	// https://developers.openai.com/codex/auth and https://developers.openai.com/codex/config-reference
 	variables: []string{"CODEX_API_KEY", "OPENAI_API_KEY", "CODEX_HOME"},
@@ -57,4 +64,43 @@ func codexWords(event jsontext.Value) string {
 		return "it did not say why"
 	}
 	return data.Message
+}
+
+// maxCodexLog limits how much of standard error is read for rejected calls, in bytes from its end.
+const maxCodexLog = 256 << 10
+
+// codexRejection matches a line of Codex's log about a call that its sandbox or its rules reject.
+// There is no event for it (codex-rs/core/src/tools, version 0.169.0). What a command in its
+// read-only sandbox can't write is the failure of that command, and not in its log.
+var codexRejection = regexp.MustCompile(`ERROR codex_core::tools::router: error=(.*rejected.*)$`)
+
+// readCodexLog reads the rejected calls from standard error. Nobody knows their order among
+// the other calls, so none of those makes up for them.
+func (t *transcript) readCodexLog(dir string) {
+	f, err := openRegular(dir, runner.StderrFile)
+	if err != nil {
+		return
+	}
+	defer f.close()
+	offset := max(0, f.size-maxCodexLog)
+	text, err := f.read(offset, maxCodexLog)
+	if err != nil {
+		return
+	}
+	for line := range strings.Lines(string(text)) {
+		m := codexRejection.FindStringSubmatch(strings.TrimRight(line, "\r\n"))
+		if m == nil {
+			continue
+		}
+		tool := "exec_command"
+		if strings.HasPrefix(m[1], "patch rejected") {
+			tool = "apply_patch"
+		}
+		t.uses.deny(denial{tool, nil, strings.ToValidUTF8(m[1], "\uFFFD"), math.MaxInt})
+	}
+}
+
+// allowCodex names the sandbox of Codex: https://developers.openai.com/codex/agent-approvals-security.
+func allowCodex(b Binding, _ task.Job, _ []string) string {
+	return fmt.Sprintf("set exec: {command: [%s, --sandbox, workspace-write, \"-\"]} of agent %q", strings.Join(b.Command, ", "), b.ID)
 }

@@ -2,9 +2,14 @@ package agent
 
 import (
 	"cmp"
+	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"mailboxd/internal/task"
 )
 
 // geminiRecipe runs Gemini CLI, which reads the prompt from a standard input that isn't a
@@ -16,6 +21,7 @@ var geminiRecipe = recipe{
 	model:   "--model",
 	stdin:   Prompt,
 	output:  Gemini,
+	allow:   allowGemini,
 
 	// https://geminicli.com/docs/get-started/authentication, and the variables of the library that it
 	// calls: https://github.com/googleapis/js-genai
@@ -54,6 +60,17 @@ func readGemini(t *transcript, kind string, event jsontext.Value) {
 		if json.Unmarshal(event, &data, lenient, json.MatchCaseInsensitiveNames(true)) == nil && data.Role == "assistant" {
 			t.text += data.Content[:min(len(data.Content), max(0, maxText+1-len(t.text)))]
 		}
+	case "tool_use":
+		var use struct {
+			ID    string         `json:"tool_id"`
+			Tool  string         `json:"tool_name"`
+			Input jsontext.Value `json:"parameters"`
+		}
+		if json.Unmarshal(event, &use, lenient) == nil {
+			t.uses.call(use.ID, use.Tool, use.Input)
+		}
+	case "tool_result":
+		t.readGeminiToolResult(event)
 	case "result", "":
 		var end geminiEnd
 		if json.Unmarshal(event, &end, lenient) == nil {
@@ -84,4 +101,39 @@ func (t *transcript) hearGeminiEnd(end geminiEnd) {
 	} else if end.Status == "error" {
 		t.fail("it did not say why")
 	}
+}
+
+// readGeminiToolResult reads the result of a call. Without a terminal, Gemini CLI doesn't offer
+// tools that need a confirmation: a call of one ends as tool_not_registered. A rule of its
+// policy engine ends as policy_violation (https://geminicli.com/docs/reference/policy-engine).
+func (t *transcript) readGeminiToolResult(event jsontext.Value) {
+	var data struct {
+		ID     string `json:"tool_id"`
+		Status string `json:"status"`
+		Error  struct {
+			Type    string `json:"type"`
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	if json.Unmarshal(event, &data, lenient) != nil {
+		return
+	}
+	use := t.uses.take(data.ID)
+	switch {
+	case data.Status != "error":
+		t.uses.succeed(use.tool)
+	case data.Error.Type == "tool_not_registered" && toolKinds[use.tool] != "":
+		t.uses.deny(denial{use.tool, use.input, "Gemini CLI does not offer the tool in its approval mode", t.uses.order})
+	case data.Error.Type == "policy_violation":
+		t.uses.deny(denial{use.tool, use.input, cmp.Or(data.Error.Message, "its policy denies it"), t.uses.order})
+	}
+}
+
+// allowGemini names the approval mode: https://geminicli.com/docs/cli/cli-reference.
+func allowGemini(b Binding, _ task.Job, tools []string) string {
+	mode := "auto_edit"
+	if slices.ContainsFunc(tools, func(tool string) bool { return kindOf(tool) != edits }) {
+		mode = "yolo"
+	}
+	return fmt.Sprintf("set exec: {command: [%s, --approval-mode, %s]} of agent %q", strings.Join(b.Command, ", "), mode, b.ID)
 }

@@ -2,10 +2,15 @@ package agent
 
 import (
 	"cmp"
+	"fmt"
 	"math/big"
+	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"mailboxd/internal/task"
 )
 
 // openCodeRecipe runs opencode, which reads the prompt from a standard input that isn't a
@@ -16,6 +21,7 @@ var openCodeRecipe = recipe{
 	model:   "--model", // provider/model
 	stdin:   Prompt,
 	output:  OpenCode,
+	allow:   allowOpenCode,
 
 	// https://opencode.ai/docs/providers and https://opencode.ai/docs/config, for the providers of keys.
 	variables: []string{
@@ -38,6 +44,13 @@ type openCodePart struct {
 		} `json:"cache"`
 	} `json:"tokens"`
 	Cost jsontext.Value `json:"cost"` // in dollars, for one step
+
+	Tool  string `json:"tool"`
+	State struct {
+		Status string         `json:"status"`
+		Input  jsontext.Value `json:"input"`
+		Error  string         `json:"error"`
+	} `json:"state"`
 }
 
 // readOpenCode reads a line of --format json. It has no event for the end of a run: the run
@@ -59,6 +72,8 @@ func readOpenCode(t *transcript, kind string, event jsontext.Value) {
 			t.speaking, t.text = part.Message, ""
 		}
 		t.text = joinTexts(t.text, part.Text)
+	case "tool_use":
+		t.readOpenCodeTool(part)
 	case "step_finish":
 		t.done, t.blocker = true, none
 		t.addOpenCodeCost(part)
@@ -121,4 +136,49 @@ func (t *transcript) readOpenCodeError(event jsontext.Value) {
 	case status == 503 || status == 529:
 		t.blocker = busy
 	}
+}
+
+// openCodeDenials are the beginnings of errors of calls that its permissions stop:
+// https://opencode.ai/docs/permissions. A tool that they deny altogether isn't offered, and a
+// call of it is one of the tool "invalid".
+var openCodeDenials = []string{
+	"The user rejected permission to use this specific tool call",
+	"The user has specified a rule which prevents you from using this specific tool call",
+}
+
+func (t *transcript) readOpenCodeTool(part openCodePart) {
+	t.uses.order++
+	switch state := part.State; {
+	case part.Tool == "invalid":
+		var input struct {
+			Tool  string `json:"tool"`
+			Error string `json:"error"`
+		}
+		if json.Unmarshal(state.Input, &input, lenient) == nil && toolKinds[input.Tool] != "" && strings.Contains(input.Error, "unavailable tool") {
+			t.uses.deny(denial{input.Tool, nil, "opencode does not offer the tool with its permissions", t.uses.order})
+		}
+	case state.Status == "completed":
+		t.uses.succeed(part.Tool)
+	case slices.ContainsFunc(openCodeDenials, func(words string) bool { return strings.HasPrefix(state.Error, words) }):
+		why, _, _ := strings.Cut(state.Error, " Here are some of the relevant rules") // which are long
+		t.uses.deny(denial{part.Tool, shortInput(state.Input), why, t.uses.order})
+	}
+}
+
+// allowOpenCode names the setting of opencode: https://opencode.ai/docs/permissions.
+func allowOpenCode(_ Binding, _ task.Job, tools []string) string {
+	var lines []string
+	for _, tool := range tools {
+		name := tool
+		switch kindOf(tool) {
+		case edits:
+			name = "edit"
+		case commands:
+			name = "bash"
+		}
+		if line := fmt.Sprintf("%q: \"allow\"", name); !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	return "set \"permission\": {" + strings.Join(lines, ", ") + "} in the opencode.json that it reads"
 }

@@ -27,6 +27,7 @@ type transcript struct {
 	steps  map[string]int64 // tokens by message id, until the program reports a total
 
 	stepped int64 // the sum of steps
+	uses    toolUses
 
 	speaking string   // the message that text is of, of OpenCode, as the next two
 	dollars  *big.Rat // the sum of the prices of steps; nil: none so far
@@ -148,21 +149,26 @@ func (t *transcript) why() string {
 	return "the agent says that it failed: " + t.message
 }
 
-// withText returns an object with one more member, unless it has that member.
+// withText returns an object with one more text, unless it has that member.
 func withText(object jsontext.Value, name, value string) jsontext.Value {
-	all := members(object)
-	if all[name] != nil {
-		return object
-	}
 	quoted, err := jsontext.AppendQuote(nil, value)
 	if err != nil {
 		return object // not a text
+	}
+	return withMember(object, name, quoted)
+}
+
+// withMember returns an object with one more member, unless it has that member.
+func withMember(object jsontext.Value, name string, value jsontext.Value) jsontext.Value {
+	all := members(object)
+	if all[name] != nil {
+		return object
 	}
 	if object == nil {
 		object = jsontext.Value("{}")
 	}
 	key, _ := jsontext.AppendQuote(nil, name)
-	inside := slices.Concat([]byte{'{'}, key, []byte{':'}, quoted)
+	inside := slices.Concat([]byte{'{'}, key, []byte{':'}, value)
 	if rest := object[1:]; len(all) > 0 {
 		return slices.Concat(inside, []byte{','}, rest)
 	}

@@ -39,7 +39,7 @@ const patience = 90 * time.Second
 func newBox(t *testing.T, p program) *box {
 	t.Helper()
 	needPrograms(t)
-	home, err := os.MkdirTemp("", "ra-") // t.TempDir is too long for a socket
+	home, err := os.MkdirTemp("/var/tmp", "ra-") // t.TempDir is too long for a socket, and Codex wants no home in /tmp
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,4 +234,18 @@ func (b *box) ask(words string, flags ...string) result {
 		b.t.Fatalf("ask printed no result: %v\nexit code %d\n%s%s", err, s.code, s.out, s.err)
 	}
 	return r
+}
+
+// lastResult returns the only result file.
+func (b *box) lastResult() string {
+	b.t.Helper()
+	found, err := filepath.Glob(filepath.Join(b.home, ".local/state/ainl_agents/results/*.json"))
+	if err != nil || len(found) != 1 {
+		b.t.Fatalf("results are %q, %v; want one", found, err)
+	}
+	text, err := os.ReadFile(found[0])
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return string(text)
 }

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -50,6 +51,9 @@ func PrintEnd(w io.Writer, id envelope.ID, raw []byte) error {
 	}
 	if r.Error != (envelope.Error{}) {
 		s.Line("%s: %s", s.Paint(term.Red, term.Escape(string(r.Error.Kind))), term.OneLine(r.Error.Message))
+	}
+	if r.Review.Required {
+		s.Line("%s: %s", s.Paint(term.Yellow, "to review"), term.OneLine(cmp.Or(r.Review.Reason, "asked for")))
 	}
 	parts := []string{s.Paint(term.Bold, term.OneLine(string(id))), s.Paint(paintOfStatus(r.Status), term.Escape(string(r.Status)))}
 	if r.Cost != nil && *r.Cost != (envelope.Cost{}) {
