@@ -89,7 +89,7 @@ func (p *Preparer) Admit(ctx context.Context, it schedule.Item) (task.Task, task
 		RunID: uuid.NewString(), Terms: verdict.Terms,
 	}
 	if store.WantsApproval(verdict.Hold) {
-		job.Digest = verdict.Digest
+		job.Digest, job.Plan = verdict.Digest, verdict.Plan
 	}
 	job.Conversation, err = p.History.Messages(ctx, row)
 	return row, job, err

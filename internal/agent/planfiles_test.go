@@ -248,8 +248,9 @@ func TestAPlanCoversTheManifest(t *testing.T) {
 		manifest, _ := envelope.DecodeManifest([]byte(`{"schema_version":"1.0","agent_id":"a","role_types":["executor"],"description":"` + description + `"}`))
 		return planOf(new(agent.Planner), agent.Binding{Command: []string{"/bin/true"}, Manifest: &manifest}, "").Digest()
 	}
-	if of("one") != of("one") || of("one") == of("two") {
-		t.Error("another manifest makes no other plan")
+	first, again, other := of("one"), of("one"), of("two")
+	if first != again || first == other {
+		t.Errorf("the plans are %s, %s, and with another manifest %s; want the same twice, and another one", first, again, other)
 	}
 }
 

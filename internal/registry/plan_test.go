@@ -2,7 +2,10 @@ package registry
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"mailboxd/envelope"
@@ -87,5 +90,38 @@ func TestACommandThatNobodyApprovedIsNotStarted(t *testing.T) {
 	job.Digest = agreed("/bin/true")
 	if o := reg.run(t.Context(), job, nil); o.Void != nil || started != 1 {
 		t.Errorf("run(agreed to) = %+v, started %d times; want it run", o, started)
+	}
+}
+
+func TestAProgramThatChangedAfterTheLastJudgementIsNotStarted(t *testing.T) {
+	tool := filepath.Join(t.TempDir(), "tool")
+	write := func(content string) {
+		if err := os.WriteFile(tool, []byte(content), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	started := 0
+	agents, err := agent.New([]agent.Binding{{ID: "a", Command: []string{tool}}}, agent.Options{
+		Run: func(context.Context, runner.Spec, func(runner.Process)) (task.Exit, error) {
+			started++
+			return task.Exit{}, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reg := &Registry{}
+	reg.current.Store(&snapshot{agents: agents})
+	job := task.Job{Task: envelope.Task{ID: "t1", Agent: "a", Hash: "h"}, Dir: t.TempDir()}
+	write("one")
+	plan := reg.plans.PlanOf(job.Task, reg.binding("a"), job.Terms, "")
+	job.Digest, job.Plan = plan.Digest(), plan.Encode()
+	write("two")
+	if o := reg.run(t.Context(), job, nil); o.Void == nil || started != 0 || !strings.Contains(o.Void.Error(), "files."+tool+": ") {
+		t.Errorf("run(another program) = %+v, started %d times; want it void, with the difference", o, started)
+	}
+	write("one")
+	if o := reg.run(t.Context(), job, nil); o.Void != nil || started != 1 {
+		t.Errorf("run(the approved program) = %+v, started %d times; want it run", o, started)
 	}
 }

@@ -224,9 +224,8 @@ func (t *Registry) Functions(cfg config.Config) store.Agents {
 	}
 }
 
-// errChanged refuses a run that is not the approved one. When the task is judged again, the event
-// says what has changed.
-var errChanged = errors.New("the agent's command, its program, directory, variables or manifest has changed since its run was approved")
+// errChanged refuses a run that is not the approved one.
+var errChanged = errors.New("what would be run has changed since its run was approved")
 
 // placed returns the binding of an agent with the directory in which it would do a task.
 func placed(a *agent.Agent, t envelope.Task) (b agent.Binding, wrong envelope.Findings) {
@@ -241,8 +240,12 @@ func (t *Registry) run(ctx context.Context, j task.Job, started func(runner.Proc
 	r := t.current.Load()
 	if a, ok := r.agents.Lookup(j.Task.Agent); ok && j.Digest != "" {
 		b, wrong := placed(a, j.Task)
-		if wrong.Refused() || t.plans.PlanOf(j.Task, b, j.Terms, r.program).Digest() != j.Digest {
-			return task.Outcome{Void: errChanged}
+		if wrong.Refused() {
+			return task.Outcome{Void: fmt.Errorf("%w: %s", errChanged, wrong)}
+		}
+		if plan := t.plans.PlanOf(j.Task, b, j.Terms, r.program); plan.Digest() != j.Digest {
+			t.plans.AddVersions(&plan, b)
+			return task.Outcome{Void: fmt.Errorf("%w: %s", errChanged, task.Difference(j.Plan, plan.Encode()))}
 		}
 		j.Cwd = b.Cwd
 	}

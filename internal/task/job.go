@@ -31,6 +31,8 @@ type Job struct {
 	RunID    string
 	Digest   string // of the approved content; "" without approval
 
+	Plan jsontext.Value // that content, an object; nil without approval
+
 	// Allowance is the budget of the run when it begins, or AINL's request if budgets are
 	// not enforced. Meter, unless nil, receives the total spending of the run, during the
 	// run and at its end. If it returns an error, the run is ended; the error text is for
