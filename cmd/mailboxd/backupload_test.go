@@ -10,11 +10,13 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"mailboxd/internal/backup"
+	"mailboxd/internal/slowtest"
 )
 
 // A daemon takes tasks, and is killed again and again, while backups are made. The last
 // backup is restored in another home, where nothing runs before its release.
 func TestABackupUnderLoadWithKillsIsRestoredElsewhereAndRunsNothingTwice(t *testing.T) {
+	slowtest.SkipShort(t, "it kills daemons for seconds")
 	base := t.TempDir()
 	home, elsewhere := filepath.Join(base, "home"), filepath.Join(base, "other", "home")
 	for _, dir := range []string{home, elsewhere} {

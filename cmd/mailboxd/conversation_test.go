@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"mailboxd/internal/slowtest"
 	"mailboxd/watcher"
 )
 
@@ -22,6 +23,7 @@ import (
 // right after somebody sent it to a task file or saw it in an inbox. All inboxes
 // have to be the same in the end, but for a line that was repeated.
 func TestAConversationSurvivesAKillAfterEachMessage(t *testing.T) {
+	slowtest.SkipShort(t, "it starts two daemons for each message")
 	history, err := txtar.ParseFile("testdata/conversation.txtar")
 	if err != nil {
 		t.Fatal(err)

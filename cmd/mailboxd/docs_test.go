@@ -18,12 +18,14 @@ import (
 
 	"mailboxd/internal/host"
 	"mailboxd/internal/setup"
+	"mailboxd/internal/slowtest"
 )
 
 // Each page is one person at one terminal: its blocks run one after the other
 // in an empty home. What it says they print has to be what they print, but for
 // ids, times and places, which are somebody else's each time.
 func TestEveryCommandOfTheDocsDoesWhatThePageSays(t *testing.T) {
+	slowtest.SkipShort(t, "it types every command of the docs")
 	pages, err := filepath.Glob("../../docs/*.md")
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"mailboxd/internal/slowtest"
 )
 
 // section returns a part of a page, from its heading to the next one.
@@ -87,6 +89,7 @@ func (v *visit) wantRuns(want string) {
 
 // The page's sections about one mailbox must leave another one alone.
 func TestOneOfTwoMailboxesIsRestoredAndMovedAsThePageSays(t *testing.T) {
+	slowtest.SkipShort(t, "it types a section of the docs for each of two mailboxes")
 	t.Run("restored", func(t *testing.T) {
 		t.Parallel()
 		restoreOneOfTwo(t)

@@ -50,7 +50,7 @@ func TestWhatInitWritesLoadsWithEveryProgramFound(t *testing.T) {
 	if err := setup.Init(t.Context(), &strings.Builder{}, setup.InitOptions{File: config, Root: t.TempDir()}); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := strings.Join(agentsOf(t, config).IDs(), " "), "claude codex cursor-agent gemini hello"; got != want {
+	if got, want := strings.Join(agentsOf(t, config).IDs(), " "), "claude codex cursor-agent gemini hello opencode"; got != want {
 		t.Errorf("agents %s; want %s", got, want)
 	}
 }

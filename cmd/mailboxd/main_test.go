@@ -33,9 +33,14 @@ func TestScripts(t *testing.T) {
 	seen := &coverage{occurred: map[string]bool{}}
 	t.Cleanup(func() { seen.check(t) })
 	recorded := newRecording(t)
+	dir, files := "testdata/script", []string(nil)
+	if testing.Short() {
+		dir, files = "", briefScripts(t)
+	}
 	testscript.Run(t, testscript.Params{
-		Dir:  "testdata/script",
-		Cmds: vocabulary,
+		Dir:   dir,
+		Files: files,
+		Cmds:  vocabulary,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("EXAMPLES", examples)
 			env.Setenv("GORACE", "atexit_sleep_ms=0") // a program built to find races takes a second to end

@@ -14,9 +14,8 @@ type waited struct {
 	err error
 }
 
-// waitBeside starts a wait_result, and returns once the server has reported
-// where the task is. Other editors may go on meanwhile.
-func (e *mcpEditor) waitBeside(id string) (reported string, end <-chan waited) {
+// waitBeside starts a wait_result. Other editors may go on meanwhile.
+func (e *mcpEditor) waitBeside(id string) (end <-chan waited) {
 	e.t.Helper()
 	done := make(chan waited, 1)
 	params := &mcp.CallToolParams{Name: "wait_result", Arguments: jsontext.Value(`{"task_id":"` + id + `"}`)}
@@ -29,14 +28,21 @@ func (e *mcpEditor) waitBeside(id string) (reported string, end <-chan waited) {
 		}
 		done <- got
 	})
+	return done
+}
+
+// reported returns where the server says that the task of a wait is. It says so every five seconds.
+func (e *mcpEditor) reported(wait <-chan waited) string {
+	e.t.Helper()
 	select {
-	case reported = <-e.progress:
-	case got := <-done:
-		e.t.Fatalf("the wait for %s has ended early: %+v", id, got)
+	case reported := <-e.progress:
+		return reported
+	case got := <-wait:
+		e.t.Fatalf("a wait has ended early: %+v", got)
 	case <-e.t.Context().Done():
 		e.t.Fatal("no progress was reported")
 	}
-	return reported, done
+	return ""
 }
 
 func TestAWaitThatBeganBeforeTheDaemonEndsWithTheResultAlone(t *testing.T) {
@@ -44,11 +50,12 @@ func TestAWaitThatBeganBeforeTheDaemonEndsWithTheResultAlone(t *testing.T) {
 	m.configure("agents: [{id: worker, exec: {command: [agent, ok]}}]\n")
 	sender, other := m.editor(protocols[0]), m.editor(protocols[1])
 	sender.must("send_task", `{"target_agent":"worker","task_type":"work","description":"d","task_id":"t1"}`, &struct{}{})
-	said, own := sender.waitBeside("t1")
+	own, others := sender.waitBeside("t1"), other.waitBeside("t1")
+	said := sender.reported(own)
 	if !strings.Contains(said, "has not read it yet") {
 		t.Errorf("the sender is told %q; want that the daemon has not read the task yet", said)
 	}
-	said, others := other.waitBeside("t1")
+	said = other.reported(others)
 	if !strings.Contains(said, "unknown") || strings.Contains(said, "no such task") {
 		t.Errorf("the other editor is told %q; want that the task is unknown so far", said)
 	}
