@@ -17,6 +17,7 @@ const (
 	LabelsKey   = "mbx.labels"   // an object of text: see ParseLabel
 	WorkdirKey  = "mbx.workdir"  // the absolute path of the directory in which the agent works
 	WorktreeKey = "mbx.worktree" // true: the agent works in a copy of the repository there
+	BaseKey     = "mbx.base"     // the branch, tag or commit that the copy begins with; HEAD otherwise
 	AfterKey    = "mbx.after"    // an object: see Task.After
 	PriorityKey = "mbx.priority" // a whole number: see Task.Priority
 )
@@ -28,13 +29,14 @@ const (
 )
 
 // SenderKeys are the metadata keys of ours that only an AINL line may have.
-var SenderKeys = []string{LabelsKey, WorkdirKey, WorktreeKey, AfterKey, PriorityKey}
+var SenderKeys = []string{LabelsKey, WorkdirKey, WorktreeKey, BaseKey, AfterKey, PriorityKey}
 
 const (
 	maxLabels     = 16
 	maxLabelKey   = 40   // bytes
 	maxLabelValue = 100  // characters
 	maxWorkdir    = 4095 // bytes; the kernel takes no longer path
+	maxBase       = 255  // bytes
 )
 
 // Labels returns the labels of the task; nil for none.
@@ -51,6 +53,9 @@ func (t Task) Workdir() string { return t.Named(WorkdirKey) }
 
 // Worktree reports whether the agent shall work in a copy of a repository.
 func (t Task) Worktree() bool { return string(t.Metadata[WorktreeKey]) == "true" }
+
+// Base returns the branch, tag or commit with which the copy of a repository begins; "" for HEAD.
+func (t Task) Base() string { return t.Named(BaseKey) }
 
 // MaxPriority is the highest priority of a task. The lowest one is -MaxPriority.
 const MaxPriority = 9
@@ -167,6 +172,8 @@ func (r *request) senderKey(key string, at int) bool {
 		r.labels(at)
 	case key == WorkdirKey:
 		r.workdir(at)
+	case key == BaseKey:
+		r.base(at)
 	case key == AfterKey:
 		r.after(at)
 	case key == PriorityKey:
@@ -212,5 +219,18 @@ func (r *request) workdir(at int) {
 		r.refuse(at, "must be an absolute path")
 	case len(path) > maxWorkdir:
 		r.refuse(at, fmt.Sprintf("is longer than %d bytes", maxWorkdir))
+	}
+}
+
+// base checks the name of a branch, tag or commit. What git takes for an expression, such as HEAD~3 or
+// a date, is refused: it would mean something else later.
+func (r *request) base(at int) {
+	name := r.name(at)
+	switch {
+	case name == "": // refused
+	case len(name) > maxBase:
+		r.refuse(at, fmt.Sprintf("is longer than %d bytes", maxBase))
+	case strings.HasPrefix(name, "-") || strings.Contains(name, "..") || strings.ContainsAny(name, " ~^:?*[\\@{}") || strings.ContainsFunc(name, hidden):
+		r.refuse(at, "must be the name of a branch or tag, or a commit")
 	}
 }

@@ -46,6 +46,7 @@ Exit codes: 0 done, 3 ended in error, 4 rejected or denied, 5 timed out.`,
 	flags := cmd.Flags()
 	flags.StringVar(&f.workdir, "in", "", "`DIR` in which the agent works (default: the agent's own)")
 	flags.BoolVar(&f.worktree, "worktree", false, "in a clone of the repository there; see diff and apply")
+	flags.StringVar(&f.base, "base", "", "with a worktree: begin with this `BRANCH`, tag or commit (default: HEAD)")
 	flags.StringVar(&f.role, "role", "", "target_role (default: one that the agent has)")
 	flags.StringVar(&f.taskType, "type", "", "task_type (default: one that the agent takes)")
 	flags.BoolVar(&f.wait, "wait", false, "wait for the answer, also without a terminal")

@@ -24,6 +24,7 @@ type termFlags struct {
 
 	workdir  string // not a flag of send
 	worktree bool
+	base     string
 }
 
 // termFlagNames are the names of the flags of termFlags.
@@ -91,6 +92,9 @@ func (f *termFlags) members(cmd *cobra.Command, now time.Time) (map[string]any, 
 	}
 	if f.worktree {
 		metadata[envelope.WorktreeKey] = true
+	}
+	if f.base != "" {
+		metadata[envelope.BaseKey] = f.base
 	}
 	if len(metadata) > 0 {
 		all["metadata"] = metadata

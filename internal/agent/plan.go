@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -57,7 +58,7 @@ type Planner struct {
 // no Versions: see AddVersions.
 func (p *Planner) PlanOf(t envelope.Task, b Binding, terms task.Terms, rule ProgramRule) client.Plan {
 	plan := client.Plan{
-		Format: client.PlanFormat, Request: t.Hash, Command: b.Command, Cwd: b.Cwd, Worktree: b.Worktree || t.Worktree(),
+		Format: client.PlanFormat, Request: t.Hash, Command: b.Command, Cwd: b.Cwd, Worktree: b.Worktree || t.Worktree(), Base: t.Base(),
 		Tools: terms.Tools, Budget: terms.Budget, Sandbox: b.Sandbox, Env: p.valuesOf(b.Env),
 	}
 	if b.Manifest != nil {
@@ -110,11 +111,11 @@ func (p *Planner) contents(plan client.Plan, b Binding) map[string]string {
 	if relative := relativeArguments(plan.Command, b.Worker != nil); plan.Worktree && len(relative) > 0 {
 		ctx, stop := context.WithTimeout(context.Background(), gitTimeout)
 		defer stop()
-		committed, _ = worktree.Committed(ctx, plan.Cwd, relative) // without a repository, the run doesn't start either
+		committed, _ = worktree.Committed(ctx, plan.Cwd, plan.Base, relative) // without a repository, the run doesn't start either
 	}
 	for _, script := range scriptsOf(plan.Command, b.Worker != nil, func(name string) candidate {
 		if file, ok := committed[name]; ok {
-			return candidate{path: "HEAD:" + file.Path, content: "git:" + file.Object, runnable: file.Executable || hasScriptName(name)}
+			return candidate{path: cmp.Or(plan.Base, "HEAD") + ":" + file.Path, content: "git:" + file.Object, runnable: file.Executable || hasScriptName(name)}
 		}
 		if plan.Worktree && !filepath.IsAbs(name) {
 			return candidate{}

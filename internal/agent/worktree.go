@@ -18,6 +18,8 @@ func (g *Agent) inWorktree(t envelope.Task) bool { return g.binding.Worktree || 
 // refuseWorktree says why a task that works in a clone can't have one, or nil.
 func (g *Agent) refuseWorktree(t envelope.Task) error {
 	switch {
+	case !g.inWorktree(t) && t.Base() != "":
+		return fmt.Errorf("agent %q works in no worktree, so there is nothing to begin with %q; set %s", g.binding.ID, t.Base(), envelope.WorktreeKey)
 	case !g.inWorktree(t):
 		return nil
 	case g.binding.Worker != nil || g.binding.Inbox != nil:
@@ -52,7 +54,7 @@ func (g *Agent) makeWorktree(ctx context.Context, j task.Job) (string, error) {
 	}
 	c, err := g.opts.Worktrees.Create(ctx, worktree.Request{
 		Run: j.RunID, Task: string(j.Task.ID), Revision: j.Revision, Attempt: j.Attempt,
-		Source: j.Cwd, Resolved: j.Task.Workdir() != "", After: before,
+		Source: j.Cwd, Base: j.Task.Base(), Resolved: j.Task.Workdir() != "", After: before,
 	})
 	return c.Cwd(), err
 }

@@ -55,6 +55,7 @@ type Plan struct {
 	Executable string          `json:"executable"`        // the file that its first word means; "" when there is none
 	Cwd        string          `json:"cwd"`               // "" for a directory of the run's own
 	Worktree   bool            `json:"worktree,omitzero"` // it works in a clone of the repository at Cwd
+	Base       string          `json:"base,omitempty"`    // the branch, tag or commit that the clone begins with; "" for HEAD
 	Inbox      string          `json:"inbox,omitempty"`   // where somebody fetches it, instead of a command
 	Tools      []string        `json:"tools"`             // null: not restricted
 	Budget     envelope.Budget `json:"budget"`

@@ -44,11 +44,7 @@ func printPlan(w io.Writer, a client.Approval) {
 		for _, f := range Programs(*a.Plan) {
 			fmt.Fprintf(w, "    %-8s %s\n", f.Name, escaped(f.Path+f.Words))
 		}
-		in := cmp.Or(a.Plan.Cwd, "the run directory")
-		if a.Plan.Worktree {
-			in = "a clone of the repository of " + in
-		}
-		fmt.Fprintf(w, "    in       %s\n", escaped(in))
+		fmt.Fprintf(w, "    in       %s\n", escaped(PlaceOf(*a.Plan)))
 	}
 	fmt.Fprintf(w, "    tools    %s\n", escaped(tools))
 	fmt.Fprintf(w, "    budget   %s\n", limitsOf(a.Plan.Budget))
@@ -58,6 +54,18 @@ func printPlan(w io.Writer, a client.Approval) {
 	if a.Plan.Manifest != "" {
 		fmt.Fprintf(w, "    manifest %s\n", escaped(ContentWords(a.Plan.Manifest)))
 	}
+}
+
+// PlaceOf says where the run of a plan works.
+func PlaceOf(p client.Plan) string {
+	in := cmp.Or(p.Cwd, "the run directory")
+	switch {
+	case p.Worktree && p.Base != "":
+		return "a clone of " + p.Base + " of the repository of " + in
+	case p.Worktree:
+		return "a clone of the repository of " + in
+	}
+	return in
 }
 
 // A Program is the program of a plan, or a script that its command names.

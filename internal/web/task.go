@@ -195,15 +195,11 @@ func planOf(a client.Approval) (all []fact) {
 		if p.Inbox != "" {
 			all = append(all, fact{Name: "Inbox", Value: p.Inbox})
 		} else {
-			in := cmp.Or(p.Cwd, "the run directory")
-			if p.Worktree {
-				in = "a clone of the repository of " + in
-			}
 			all = append(all, fact{Name: "Command", Value: view.CommandLine(p.Command)})
 			for _, f := range view.Programs(*p) {
 				all = append(all, fact{Name: map[string]string{"file": "Program", "script": "Script"}[f.Name], Value: f.Path + f.Words})
 			}
-			all = append(all, fact{Name: "In", Value: in})
+			all = append(all, fact{Name: "In", Value: view.PlaceOf(*p)})
 		}
 		tools := "not restricted"
 		if p.Tools != nil {

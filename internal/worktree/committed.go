@@ -13,14 +13,14 @@ type CommittedFile struct {
 	Executable bool
 }
 
-// Committed returns the files at HEAD of the repository that a directory is part of, as a clone gets
-// them, by their names relative to the directory. Names of nothing that is committed are left out.
-func Committed(ctx context.Context, dir string, names []string) (map[string]CommittedFile, error) {
+// Committed returns the files at a base, or at HEAD without one, of the repository that a directory is
+// part of, as a clone gets them, by their names relative to the directory. Names of nothing that is committed are left out.
+func Committed(ctx context.Context, dir, base string, names []string) (map[string]CommittedFile, error) {
 	r, err := find(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
-	commit, err := r.head(ctx)
+	commit, err := r.commit(ctx, base)
 	if err != nil {
 		return nil, err
 	}

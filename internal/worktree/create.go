@@ -18,6 +18,7 @@ type Request struct {
 	Revision int
 	Attempt  int
 	Source   string // a directory in the working tree of a repository
+	Base     string // the branch, tag or commit that it begins with; "": HEAD
 	Resolved bool   // Source has no symbolic links; one that is there now was made after a check
 	After    *Clone // the clone of an earlier run whose work this one goes on with; nil: none
 }
@@ -25,7 +26,7 @@ type Request struct {
 // maxListed limits the uncommitted files in a record.
 const maxListed = 100
 
-// Create makes the clone of a run at HEAD of its source. There is never a clone without a
+// Create makes the clone of a run at a commit of its source. There is never a clone without a
 // record, and no directory is used twice.
 //
 // It is what git clone --shared makes, without the remote: a remote would be the source
@@ -41,7 +42,7 @@ func (s Store) Create(ctx context.Context, q Request) (Clone, error) {
 	if q.Resolved && filepath.Join(r.top, r.prefix) != filepath.Clean(q.Source) {
 		return Clone{}, &RepositoryError{q.Source, "it is a symbolic link now"}
 	}
-	commit, patch, err := s.start(ctx, r, q.After)
+	commit, patch, err := s.start(ctx, r, q.Base, q.After)
 	if err != nil {
 		return Clone{}, err
 	}
@@ -67,13 +68,13 @@ func (s Store) Create(ctx context.Context, q Request) (Clone, error) {
 }
 
 // start returns the start commit of a clone, and the patch that it begins with.
-func (s Store) start(ctx context.Context, r repository, after *Clone) (commit string, patch []byte, err error) {
+func (s Store) start(ctx context.Context, r repository, base string, after *Clone) (commit string, patch []byte, err error) {
 	if after != nil && after.Source == r.top {
 		if patch, err = s.Patch(*after); err == nil {
 			return after.Commit, patch, nil
 		}
 	}
-	commit, err = r.head(ctx) // also if the patch is not there any more
+	commit, err = r.commit(ctx, base) // also if the patch is not there any more
 	return commit, nil, err
 }
 

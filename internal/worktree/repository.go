@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -55,6 +56,18 @@ func (r repository) head(ctx context.Context) (string, error) {
 	text, err := git{dir: r.top}.run(ctx, nil, "rev-parse", "--verify", "-q", "HEAD^{commit}")
 	if err != nil && ctx.Err() == nil {
 		return "", &RepositoryError{r.top, "HEAD has no commit yet; commit something first"}
+	}
+	return string(bytes.TrimSpace(text)), err
+}
+
+// commit returns the commit that a name stands for; that of HEAD without a name.
+func (r repository) commit(ctx context.Context, name string) (string, error) {
+	if name == "" {
+		return r.head(ctx)
+	}
+	text, err := git{dir: r.top}.run(ctx, nil, "rev-parse", "--verify", "-q", "--end-of-options", name+"^{commit}")
+	if err != nil && ctx.Err() == nil {
+		return "", &RepositoryError{r.top, fmt.Sprintf("it has no branch, tag or commit %q", name)}
 	}
 	return string(bytes.TrimSpace(text)), err
 }
