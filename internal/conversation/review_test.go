@@ -11,14 +11,17 @@ import (
 
 // CAP-24, and mapping 2.2 for the others.
 func TestWhatAnOverseerDecides(t *testing.T) {
+	const clowl, cap, ainl = envelope.CLowl, envelope.CAP, envelope.AINL
 	say := func(d envelope.Dialect, act envelope.Act, to, kind string) envelope.Message {
 		return envelope.Message{Dialect: d, Act: act, From: "qa", To: []string{to}, Type: kind, Text: "words"}
 	}
 	said := func(m ...envelope.Message) []envelope.Message { return m }
+	delegate := func(tie envelope.Tie) envelope.Message {
+		return envelope.Message{Dialect: cap, Act: envelope.Delegates, From: "qa", To: []string{"helper"}, Tie: tie}
+	}
 	output := func(extra string) envelope.Result {
 		return envelope.Result{Status: envelope.OK, Output: envelope.Output{Summary: "words", Extra: jsontext.Value(extra)}}
 	}
-	const clowl, cap, ainl = envelope.CLowl, envelope.CAP, envelope.AINL
 	for name, tt := range map[string]struct {
 		review conversation.Review
 		want   conversation.Decision
@@ -34,6 +37,10 @@ func TestWhatAnOverseerDecides(t *testing.T) {
 		"a crash":                                {conversation.Review{Dialect: cap, Broken: true, Answer: output(`{"decision":"approved"}`)}, conversation.Unable},
 		"a question to somebody else":            {conversation.Review{Dialect: cap, Waits: true, Messages: said(say(cap, envelope.Asks, "user", ""))}, ""},
 		"a question to its requester":            {conversation.Review{Dialect: cap, Waits: true, Messages: said(say(cap, envelope.Asks, "boss", ""))}, ""},
+		"a message beside a delegation":          {conversation.Review{Dialect: cap, Waits: true, Messages: said(delegate(envelope.Assist), say(cap, envelope.Informs, "boss", ""))}, ""},
+		"a message beside a fork":                {conversation.Review{Dialect: cap, Waits: true, Messages: said(delegate(envelope.Fork), say(cap, envelope.Informs, "boss", ""))}, conversation.Approves},
+		"an answer to its requester":             {conversation.Review{Dialect: cap, Waits: true, Messages: said(say(cap, envelope.Completes, "boss", ""))}, conversation.Approves},
+		"progress to its requester":              {conversation.Review{Dialect: cap, Waits: true, Messages: said(say(cap, envelope.Reports, "boss", ""))}, ""},
 		"CLowl: INF of type approve":             {conversation.Review{Dialect: clowl, Waits: true, Messages: said(say(clowl, envelope.Informs, "worker", "approve"))}, conversation.Approves},
 		"CLowl: any INF":                         {conversation.Review{Dialect: clowl, Waits: true, Messages: said(say(clowl, envelope.Informs, "boss", "news"))}, ""},
 		"CLowl: a QRY to the agent":              {conversation.Review{Dialect: clowl, Waits: true, Messages: said(say(clowl, envelope.Asks, "worker", "review"))}, conversation.SendsBack},

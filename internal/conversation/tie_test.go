@@ -53,6 +53,19 @@ func TestADelegationToSeveralIsOneTaskForEachOrCombined(t *testing.T) {
 	}
 }
 
+// A key names one command: several agents with one key would be taken for one of them.
+func TestEachTaskOfADelegationToSeveralHasAKeyOfItsOwn(t *testing.T) {
+	for key, want := range map[string][]string{"k": {"k:a", "k:b"}, "": {"", ""}} {
+		var got []string
+		for _, m := range conversation.Split(envelope.Message{To: []string{"a", "b"}, Clutch: &envelope.ClutchPart{IdempotencyKey: key}}) {
+			got = append(got, m.Clutch.IdempotencyKey)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("the keys of a delegation with the key %q are %q; want %q", key, got, want)
+		}
+	}
+}
+
 // CLOWL-31, CLOWL-32, CLOWL-33, CAP-24.
 func TestWhatEndsWithTheTaskAbove(t *testing.T) {
 	for _, c := range []struct {

@@ -35,3 +35,25 @@ func TestWhoRequestedATaskDecidesAboutItAsTheRuleSays(t *testing.T) {
 		t.Error("the agent of a task may decide about it; want it forbidden under every rule")
 	}
 }
+
+// AINL-49: a person with several names decides under the name that is asked, unless the person chose another.
+func TestOnlyTheApproverWhoIsAskedDecides(t *testing.T) {
+	row := task.Task{Requester: "boss", Agent: "worker"}
+	for _, c := range []struct {
+		names        []string
+		as, approver string
+		allowed      bool
+	}{
+		{nil, "", "", false},
+		{[]string{"ann", "sre"}, "", "", true},
+		{[]string{"ann", "sre"}, "", "sre", true},
+		{[]string{"ann", "sre"}, "sre", "sre", true},
+		{[]string{"ann", "sre"}, "ann", "sre", false},
+		{[]string{"ann"}, "", "sre", false},
+	} {
+		p := core.Person{Names: c.names, As: c.as, Self: task.SelfAllow}
+		if why := p.Forbidden(row, c.approver); (why == "") != c.allowed {
+			t.Errorf("%v as %q, and %q is asked: %q; want it allowed: %t", c.names, c.as, c.approver, why, c.allowed)
+		}
+	}
+}
