@@ -267,14 +267,15 @@ func TestAScriptOfAWorktreeIsTheCommittedOne(t *testing.T) {
 		}
 	}
 	put(t, dir, "sub/job", "one", 0o644)
+	put(t, dir, "beside.py", "one", 0o644)
 	git("init", "-q")
 	git("add", "-A")
 	git("commit", "-q", "-m", "one")
-	binding := agent.Binding{Command: []string{"sh", "job"}, Cwd: filepath.Join(dir, "sub"), Worktree: true}
+	binding := agent.Binding{Command: []string{"sh", "job", "../beside.py"}, Cwd: filepath.Join(dir, "sub"), Worktree: true}
 	plan := func() client.Plan { return planOf(new(agent.Planner), binding, "") }
 	first := plan()
-	if content := first.Files["HEAD:sub/job"]; !strings.HasPrefix(content, "git:") || len(first.Files) != 2 {
-		t.Fatalf("the plan covers %v; want the committed script", first.Files)
+	if content := first.Files["HEAD:sub/job"]; !strings.HasPrefix(content, "git:") || first.Files["HEAD:beside.py"] == "" || len(first.Files) != 3 {
+		t.Fatalf("the plan covers %v; want the committed scripts", first.Files)
 	}
 	put(t, dir, "sub/job", "two", 0o644) // the clone won't have it
 	put(t, dir, "other", "two", 0o644)

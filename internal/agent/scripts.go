@@ -79,7 +79,7 @@ func fileName(argument string) string {
 func relativeArguments(command []string, literal bool) (names []string) {
 	for _, argument := range command[1:] {
 		name := fileName(argument)
-		if name != "" && filepath.IsLocal(name) && !strings.HasPrefix(name, "-") && (literal || !strings.Contains(argument, "{{")) {
+		if name != "" && !filepath.IsAbs(name) && !strings.HasPrefix(name, "-") && (literal || !strings.Contains(argument, "{{")) {
 			names = append(names, name)
 		}
 	}

@@ -35,7 +35,8 @@ func Committed(ctx context.Context, dir, base string, names []string) (map[strin
 	if len(byPath) == 0 {
 		return files, nil // without paths, git lists all
 	}
-	text, err := git{dir: r.top}.run(ctx, nil, args...)
+	g := git{dir: r.top, environ: []string{"GIT_LITERAL_PATHSPECS=1"}} // a name is no pattern
+	text, err := g.run(ctx, nil, args...)
 	if err != nil {
 		return nil, err
 	}

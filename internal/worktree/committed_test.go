@@ -11,7 +11,7 @@ import (
 func TestCommittedFilesAreThoseOfHEAD(t *testing.T) {
 	p := newProject(t)
 	p.write("new.txt", "not committed")
-	names := []string{"main.txt", "../README.md", "../new.txt", "missing", "../sub", "../../README.md", "*.txt"}
+	names := []string{"main.txt", "../README.md", "../new.txt", "missing", "../sub", "../../README.md", "*.txt", ":(glob)x", "."}
 	got, err := worktree.Committed(t.Context(), filepath.Join(p.dir, "sub"), "", names)
 	if err != nil {
 		t.Fatal(err)
