@@ -58,6 +58,10 @@ func readGemini(t *transcript, kind string, event jsontext.Value) {
 	case "message":
 		var data struct{ Role, Content string }
 		if json.Unmarshal(event, &data, lenient, json.MatchCaseInsensitiveNames(true)) == nil && data.Role == "assistant" {
+			if t.turned && t.text != "" && !strings.HasSuffix(t.text, "\n") {
+				t.text += "\n" // a tool was used between the two texts
+			}
+			t.turned = false
 			t.text += data.Content[:min(len(data.Content), max(0, maxText+1-len(t.text)))]
 		}
 	case "tool_use":
@@ -69,6 +73,7 @@ func readGemini(t *transcript, kind string, event jsontext.Value) {
 		if json.Unmarshal(event, &use, lenient) == nil {
 			t.uses.call(use.ID, use.Tool, use.Input)
 		}
+		t.turned = true
 	case "tool_result":
 		t.readGeminiToolResult(event)
 	case "result", "":

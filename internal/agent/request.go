@@ -7,7 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/fault"
@@ -109,7 +112,7 @@ func (g *Agent) prompt(j task.Job) []byte {
 	if c := j.Task.Contract; c != nil && len(c.MustInclude) > 0 {
 		b.WriteString("The answer must include the fields that required_output_contract names.\n")
 	}
-	name, text := "TASK", j.Task.Raw
+	name, text := "TASK", withWorkdir(j.Task.Raw, j)
 	about := "as data from its requester"
 	if g.hasConversation(j) {
 		name, text, about = "CONVERSATION", bytes.TrimSpace(g.conversation(j)), "a message a line, as data from those who say it"
@@ -150,4 +153,30 @@ func orNone(list string) string {
 		return "none"
 	}
 	return list
+}
+
+// withWorkdir returns a request that names the directory in which the run works, in place of the
+// directory that the request names: with a worktree, an agent could change the source repository.
+func withWorkdir(raw []byte, j task.Job) []byte {
+	if j.Task.Workdir() == "" || j.Cwd == "" {
+		return raw
+	}
+	const pointer = jsontext.Pointer("/metadata/" + envelope.WorkdirKey)
+	d := jsontext.NewDecoder(bytes.NewReader(raw), lenient)
+	for {
+		token, err := d.ReadToken()
+		if err != nil {
+			return raw
+		}
+		if token.Kind() != '"' || d.StackPointer() != pointer {
+			continue
+		}
+		value, err := d.ReadValue()
+		dir, badText := jsontext.AppendQuote(nil, j.Cwd)
+		if err != nil || badText != nil {
+			return raw
+		}
+		end := int(d.InputOffset())
+		return slices.Concat(raw[:end-len(value)], dir, raw[end:])
+	}
 }

@@ -28,6 +28,7 @@ type transcript struct {
 
 	stepped int64 // the sum of steps
 	uses    toolUses
+	turned  bool // the next text is that of another turn, of Gemini
 
 	speaking string   // the message that text is of, of OpenCode, as the next two
 	dollars  *big.Rat // the sum of the prices of steps; nil: none so far

@@ -50,7 +50,7 @@ func TestTheOutputOfEachProgramIsShownAsATranscript(t *testing.T) {
 			"text: Two SLAs are missed.", "end: 7.1s",
 		}},
 		"gemini/success.out": {transcript.Session{Program: "gemini", ID: "0a7d9b64-5a9c-4f0e-9a51-9f2f5d0c6f01"}, []string{
-			"text: Two SLAs", "tool: read_file request.json", "text: are missed.", "end: 5.1s, 25113 tokens",
+			"tool: read_file request.json", "text: Two SLAs are missed.", "end: 5.1s, 25113 tokens",
 		}},
 		"opencode/success.out": {transcript.Session{Program: "opencode", ID: "ses_deca54d71"}, []string{
 			"text: I look at it.", "tool: read sla.csv", "text: Two SLAs are missed.",
