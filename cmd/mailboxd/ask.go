@@ -31,10 +31,12 @@ ask reads them from standard input. With --in, the agent works in that directory
 exec.workdirs of the agent must allow it. With --worktree, it works in a clone of the
 repository there: mailboxd diff shows what it changed, mailboxd apply takes it over.
 
-On a terminal, ask waits for the answer. If the task needs an approval, ask names
-the command. The answer goes to standard output, everything else to standard error.
+On a terminal, ask waits for the answer. If the task waits for a person, such as for
+an approval or a login, ask names the command; elsewhere than on a terminal, it ends
+then. The answer goes to standard output, everything else to standard error.
 
-Exit codes: 0 done, 3 ended in error, 4 rejected or denied, 5 timed out.`,
+Exit codes: 0 done, 3 ended in error, 4 rejected or denied, 5 timed out, 8 waits for
+a person.`,
 		Example: `  mailboxd ask claude "Why is TestReload flaky?" --in ~/src/app
   mailboxd ask codex "Fix the typo in README.md" --in . --label area=docs
   mailboxd ask claude "Fix the flaky test" --in . --worktree
@@ -85,7 +87,7 @@ func askAgent(cmd *cobra.Command, g *globals, f *askFlags, id string, words []st
 		ctx, cancel = context.WithTimeout(ctx, f.timeout)
 		defer cancel()
 	}
-	raw, err := ask.Waiter{Out: out, Err: cmd.ErrOrStderr(), At: at, JSON: f.asJSON}.Await(ctx, s)
+	raw, err := ask.Waiter{Out: out, Err: cmd.ErrOrStderr(), At: at, JSON: f.asJSON, Attended: term.IsTerminal(cmd.ErrOrStderr())}.Await(ctx, s)
 	if err != nil {
 		return err
 	}

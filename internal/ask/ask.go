@@ -73,14 +73,16 @@ type Waiter struct {
 	Out, Err io.Writer
 	At       reader.Location
 	JSON     bool // print the result as JSON
+	Attended bool // somebody reads Err now, so a task that waits for a person is waited for
 }
 
-// Await waits until ctx ends, and returns the result.
+// Await waits until ctx ends, and returns the result. If nobody attends, it ends with
+// exit.NeedsPerson once the task waits for a person.
 func (w Waiter) Await(ctx context.Context, s reader.Submission) ([]byte, error) {
 	short := ShortID(ctx, w.At, s.ID)
 	w.note("task " + string(short))
 	progress := func(ctx context.Context) string { return reader.Progress(ctx, w.At, s.ID) }
-	raw, err := term.Spin(ctx, w.Out, w.Err, progress, func() ([]byte, error) { return s.AwaitNotifying(ctx, w.At, w.note) })
+	raw, err := term.Spin(ctx, w.Out, w.Err, progress, func() ([]byte, error) { return s.AwaitNotifying(ctx, w.At, w.held) })
 	switch {
 	case err != nil:
 		return nil, err
@@ -99,6 +101,15 @@ func (w Waiter) printWork(ctx context.Context, id, short envelope.ID) error {
 		}
 		return view.PrintWork(term.ScreenOf(w.Err), file, short)
 	})
+}
+
+// held prints what the task waits for, or ends the wait with it.
+func (w Waiter) held(note reader.HeldNote) error {
+	if note.NeedsPerson && !w.Attended {
+		return exit.With(exit.NeedsPerson, "%s", note.Text)
+	}
+	w.note(note.Text)
+	return nil
 }
 
 // note prints a line. On a terminal, it takes the place of the spinner and is broken between

@@ -15,6 +15,8 @@ const (
 	Timeout    = 5 // the wait was too short
 	NoTask     = 6 // there is no such task
 	Down       = 7 // the daemon is not running
+
+	NeedsPerson = 8 // the task waits for a person
 )
 
 // An Error ends the program with a code. It prints nothing when Err is nil.

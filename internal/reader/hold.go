@@ -29,25 +29,38 @@ func (s Submission) AwaitUnlessHeld(ctx context.Context, at Location) ([]byte, e
 	return raw, err
 }
 
+// A HeldNote says what a task waits for, with the command that lets it go on.
+type HeldNote struct {
+	Text        string
+	NeedsPerson bool // nothing else ends the wait
+}
+
 // AwaitNotifying waits for the result of a submission. Each time the task begins to wait for
-// a person or for a later time, it calls notify with that and with the command that lets the
-// task go on; also when no daemon runs.
-func (s Submission) AwaitNotifying(ctx context.Context, at Location, notify func(string)) ([]byte, error) {
+// a person or for a later time, it calls notify; also when no daemon runs. It ends with an error
+// of notify.
+func (s Submission) AwaitNotifying(ctx context.Context, at Location, notify func(HeldNote) error) ([]byte, error) {
 	if s.ID != "" && !isServed(ctx, at) {
-		notify("mailboxd serve is not running; the task starts when it runs")
+		if err := notify(HeldNote{Text: "mailboxd serve is not running; the task starts when it runs"}); err != nil {
+			return nil, err
+		}
 	}
 	var last string
-	return s.awaitWatching(ctx, at, func(ctx context.Context, r *Reader, row client.Task) bool {
+	var ends error
+	raw, err := s.awaitWatching(ctx, at, func(ctx context.Context, r *Reader, row client.Task) bool {
 		now := fmt.Sprint(row.State, row.Held)
 		if !isHeld(row) || now == last {
 			return true
 		}
 		if around, err := r.WaitContext(ctx, []client.Task{row}, time.Now()); err == nil {
 			last = now
-			notify(around.HeldNote(row, r.ShortID(ctx, row.ID)))
+			ends = notify(HeldNote{around.HeldNote(row, r.ShortID(ctx, row.ID)), around.NeedsPerson(row)})
 		}
-		return true
+		return ends == nil
 	})
+	if ends != nil && raw == nil {
+		return nil, ends
+	}
+	return raw, err
 }
 
 // awaitWatching waits for a result, and meanwhile calls look with the task, again and again,

@@ -44,6 +44,15 @@ func WaitsForApproval(t client.Task) bool {
 	return t.State == task.Review || task.EndedBy(t.Held, task.Decide)
 }
 
+// NeedsPerson reports whether nothing but a person ends the wait of a task.
+func (s WaitContext) NeedsPerson(t client.Task) bool {
+	if t.State == task.Review {
+		asked, known := s.Asked[t.ID]
+		return !known || !asked.Asked.IsZero() // otherwise an overseer is asked
+	}
+	return t.State == task.Held && slices.ContainsFunc(t.Held, func(r task.Reason) bool { return r.Facts().NeedsPerson })
+}
+
 // Wait says what a task waits for, or "".
 func (s WaitContext) Wait(t client.Task) string {
 	switch t.State {
