@@ -94,16 +94,6 @@ func (b *box) read(name string) string {
 
 const configFile = ".config/mailboxd/config.yaml"
 
-// configure replaces a part of the configuration, which must be in it.
-func (b *box) configure(old, replacement string) {
-	b.t.Helper()
-	text := b.read(configFile)
-	if !strings.Contains(text, old) {
-		b.t.Fatalf("the configuration has no %q:\n%s", old, text)
-	}
-	b.write(configFile, strings.ReplaceAll(text, old, replacement))
-}
-
 // plain takes the agent out of the sandbox that init proposed, if this machine has one.
 func (b *box) plain() {
 	b.t.Helper()
