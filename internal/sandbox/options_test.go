@@ -154,3 +154,20 @@ func TestWithin(t *testing.T) {
 		}
 	}
 }
+
+func TestARunMountsItsDirectoriesAndNoEmptyPath(t *testing.T) {
+	r := sandbox.Run{Dir: "/r", Work: "/w", Home: "/h", Cwd: sandbox.Path{Name: "/c", Real: "/c"}}
+	for name, c := range map[string]struct {
+		run         sandbox.Run
+		paths, made string
+		have        bool
+	}{
+		"with a directory and a home": {r, "/c", "/h", true},
+		"without them":                {sandbox.Run{Dir: "/r", Work: "/w"}, "", "", false},
+	} {
+		isPath := slices.ContainsFunc(c.run.Paths(), func(p sandbox.Path) bool { return p.Real == c.paths })
+		if isMade := slices.Contains(c.run.Empty(), c.made); isPath != c.have || isMade != c.have {
+			t.Errorf("%s: mounts %q: %t, makes %q: %t; want both %t", name, c.paths, isPath, c.made, isMade, c.have)
+		}
+	}
+}
