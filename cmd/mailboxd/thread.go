@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-
 	"github.com/spf13/cobra"
 
 	"mailboxd/internal/client"
@@ -33,7 +31,7 @@ trace, the command prints the conversation, as mailboxd thread does.`
 }
 
 // dialogueCommand makes a command that prints a conversation.
-func dialogueCommand(g *globals, read func(*client.Client, context.Context, string) (client.Dialogue, error)) *cobra.Command {
+func dialogueCommand(g *globals, read reader.ReadDialogue) *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{
 		Args: cobra.ExactArgs(1),

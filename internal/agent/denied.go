@@ -38,7 +38,8 @@ const (
 // toolKinds are the tools of known programs that change something. A tool that isn't here is
 // a kind of its own.
 var toolKinds = map[string]toolKind{
-	"Write": edits, "Edit": edits, "MultiEdit": edits, "NotebookEdit": edits, "Bash": commands, // Claude Code: https://code.claude.com/docs/en/settings#tools-available-to-claude
+	"Write": edits, "Edit": edits, "MultiEdit": edits, "NotebookEdit": edits, "Bash": commands, // Claude Code:
+	// https://code.claude.com/docs/en/settings#tools-available-to-claude
 	"apply_patch": edits, "exec_command": commands, // Codex: codex-rs/core/src/tools
 	"write_file": edits, "replace": edits, "run_shell_command": commands, // Gemini CLI: https://geminicli.com/docs/reference/tools
 	"write": edits, "edit": edits, "patch": edits, "multiedit": edits, "bash": commands, // opencode: https://opencode.ai/docs/tools

@@ -125,8 +125,11 @@ func (r *Reader) Details(ctx context.Context, id envelope.ID) (client.TaskDetail
 	return file, err
 }
 
+// ReadDialogue is client.Client.Thread or client.Client.Trace.
+type ReadDialogue func(c *client.Client, ctx context.Context, id string) (client.Dialogue, error)
+
 // Dialogue reads a conversation by its name, or by the beginning of the id of a task.
-func (r *Reader) Dialogue(ctx context.Context, arg string, read func(*client.Client, context.Context, string) (client.Dialogue, error)) (client.Dialogue, error) {
+func (r *Reader) Dialogue(ctx context.Context, arg string, read ReadDialogue) (client.Dialogue, error) {
 	none := exit.With(exit.NoTask, "no conversation, task or trace %q; see: mailboxd ps --all", arg)
 	said, err := read(r.Client, ctx, arg)
 	if !noTask(err) {
