@@ -115,7 +115,7 @@ func judge(from, imported string) string {
 var pure = []string{"internal/transcript", "internal/task", "internal/conversation", "internal/core", "internal/policy", "internal/route"}
 
 // fixed are the functions of envelope/dialect that a pure package may call: each depends
-// on its arguments alone. The rest may not be called, since Encode and Hear take a time
+// on its arguments alone. The rest may not be called, since Encode and Receive take a time
 // from the clock for a message without one, and NewID draws lots.
 var fixed = []string{"TaskID", "FailureOf", "Beside", "ClutchCode", "ClutchCodeOf", "CommandHash"}
 

@@ -108,7 +108,7 @@ func TestWhatLiesInAnInboxIsHandedToEverybodyToo(t *testing.T) {
 	if row := e.await("m1", task.Done); row.Status != envelope.OK {
 		t.Errorf("m1 ends %s (%s); want ok, by quick", row.Status, row.Kind)
 	}
-	if row := e.row("d1"); row.Agent != envelope.Ourselves || row.Parent != e.row("m1").Seq {
+	if row := e.row("d1"); row.Agent != envelope.Mailboxd || row.Parent != e.row("m1").Seq {
 		t.Errorf("d1 = %+v; want it gathered by us, below m1", row)
 	}
 }

@@ -299,7 +299,7 @@ func TestATaskInCLowlLiesInTheInboxAsEveryReaderTakesIt(t *testing.T) {
 	}
 }
 
-// Row 50: what we put into an inbox is nothing that we hear, whatever it was said in.
+// A line that mailboxd wrote into an inbox is ignored in a task file, in every dialect.
 func TestATaskInAnInboxIsNoRequestOfItsOwn(t *testing.T) {
 	for _, speaks := range []envelope.Dialect{envelope.AINL, envelope.CLowl, envelope.CAP} {
 		t.Run(string(speaks), func(t *testing.T) {

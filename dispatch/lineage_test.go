@@ -80,7 +80,7 @@ func TestALineOfAnAgentAtWorkIsAChildOfItsTask(t *testing.T) {
 	}
 }
 
-// A line lies there when its run ends, and is read when that is over.
+// A line is written before its run ends, and read after the end.
 func TestALineOfARunThatHasEndedMeanwhileIsItsTasksChild(t *testing.T) {
 	e := newEngine(t)
 	e.plays["hasty"] = func(ctx context.Context, j task.Job) task.Outcome {

@@ -141,8 +141,7 @@ func TestAFailureDoesNotShowWhatNobodyApprovedOf(t *testing.T) {
 	}
 }
 
-// A file that lies there for a task before its agent runs is nothing that an
-// overseer has seen.
+// A result file from before the run of the agent was not reviewed by the overseer.
 func TestAFileIsNoAnswerOfAnAgentThatIsOverseen(t *testing.T) {
 	s := newReview(t)
 	s.cast("qa", says(task.Reply, message("qa", "T1.review", "orchestrator", "verified")))

@@ -77,7 +77,7 @@ func TestALineDecidesNothingAboutAReview(t *testing.T) {
 	e.must(e.Cancel(t.Context(), "T1", me))
 }
 
-// CAP-24, row 48: an approval in a line is nobody's.
+// CAP-24: an approval in a line has no effect.
 func TestNobodyApprovesInALine(t *testing.T) {
 	s := newReview(t)
 	s.overseers["analyst"] = "editor"

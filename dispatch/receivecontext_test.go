@@ -58,7 +58,7 @@ func TestTheContextOfARequestIsWhatItsHashSays(t *testing.T) {
 	}
 }
 
-// What lies there may be another by the time it is used.
+// The content may have changed by the time it is used.
 func TestAContextIsLookedAtAgainBeforeItsTaskIsRun(t *testing.T) {
 	e := startEngine(t)
 	path := filepath.Join(e.parts.Box.Path(), "notes.md")

@@ -47,7 +47,7 @@ func TestARequestForSeveralIsAskedOfEach(t *testing.T) {
 	e.plays["other"] = quick
 	e.start()
 	e.say(word{mid: "m1", p: "REQ", from: "ann", to: `["quick","other","quick"]`, d: `{"n":1}`}.line())
-	if row := e.await("m1", task.Done); row.Status != envelope.OK || row.Agent != envelope.Ourselves {
+	if row := e.await("m1", task.Done); row.Status != envelope.OK || row.Agent != envelope.Mailboxd {
 		t.Errorf("m1 = %+v; want it gathered by us", row)
 	}
 	children, err := e.parts.Ledger.Dependents(t.Context(), e.row("m1").Seq)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// What an answer says about itself is read leniently: a task is not worth
-// less because its agent miscounts. Whatever makes no sense asks for a person.
+// The members of an answer about the answer itself are read leniently: a miscount of the agent
+// doesn't make its work worthless. A value that makes no sense asks for a person.
 
 // confidence reads a number from 0 to 1 (AINL-64).
 func (a *answer) confidence(at int) {
@@ -42,8 +42,8 @@ func (a *answer) artifacts(at int) {
 	}
 }
 
-// cost reads cost_used. Half a cost is unknown: what is missing is not 0
-// (AINL-68).
+// cost reads cost_used. If one of the two numbers is missing, the cost is unknown: a missing
+// number is not 0 (AINL-68).
 func (a *answer) cost(at int) {
 	if at == none {
 		return
@@ -79,7 +79,7 @@ func (a *answer) stamp(at int) time.Time {
 	if at == none {
 		return time.Time{}
 	}
-	t, err := time.Time{}, errors.New("no string")
+	t, err := time.Time{}, errors.New("not a string")
 	if a.kind(at) == '"' {
 		t, err = parseInstant(a.prose(at))
 	}
@@ -89,8 +89,8 @@ func (a *answer) stamp(at int) time.Time {
 	return t
 }
 
-// review reads needs_review. What cannot be understood is a wish for review
-// (AINL-70); a boolean is the second upstream contract's (F6).
+// review reads needs_review. An unreadable value counts as a request for review (AINL-70); a
+// boolean is the form of the second upstream contract (F6).
 func (a *answer) review(at int) {
 	if at == none {
 		return
@@ -131,8 +131,8 @@ func (a *answer) error(at int) {
 	}
 }
 
-// provenance reads provenance_ref (AINL-72); a string is the second upstream
-// contract's (F6).
+// provenance reads provenance_ref (AINL-72); a string is the form of the second upstream
+// contract (F6).
 func (a *answer) provenance(at int) {
 	switch {
 	case at == none:
@@ -151,7 +151,8 @@ func (a *answer) provenance(at int) {
 	}
 }
 
-// within returns a member of what ought to be an object, or none.
+// within returns the named member of an object; none if there is no such member, or the node is
+// no object.
 func (c *check) within(at int, name string) int {
 	if c.kind(at) != '{' {
 		return none
@@ -159,8 +160,8 @@ func (c *check) within(at int, name string) int {
 	return c.member(at, name)
 }
 
-// word returns what a member of what ought to be an object says, "" when it
-// is no string.
+// word returns the text of a member of an object; "" if there is no such member, or it is no
+// string.
 func (c *check) word(at int, name string) string {
 	member := c.within(at, name)
 	if member == none || c.kind(member) != '"' {

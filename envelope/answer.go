@@ -6,10 +6,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// DecodeResult reads a complete AgentTaskResult that somebody else wrote, as
-// strictly as AINL's own validator: schema_version, task_id, agent_id, status,
-// and an output with its summary and actions must be there. What is odd but
-// harmless is read as DecodeAnswer reads it.
+// DecodeResult reads a complete AgentTaskResult that another program wrote, as strictly as
+// AINL's own validator: schema_version, task_id, agent_id, status, and an output with its
+// summary and actions are required. Odd but harmless values are read as DecodeAnswer reads
+// them.
 func DecodeResult(raw []byte) (Result, Findings) {
 	return decode(raw, func(a *answer) {
 		a.strict = true
@@ -17,11 +17,10 @@ func DecodeResult(raw []byte) (Result, Findings) {
 	})
 }
 
-// DecodeAnswer reads what an agent said: an AgentTaskResult with anything
-// missing, or nothing but its output. What was not said is zero, so that the
-// caller can fill it in. Values that make no sense are kept or dropped with a
-// warning, and Review then asks for a person (AINL-63 to AINL-70). Refusals
-// are of the kind OutputInvalid.
+// DecodeAnswer reads the answer of an agent: an AgentTaskResult in which any member may be
+// missing, or an output alone. A missing member is zero in the Result, so that the caller can
+// fill it in. A value that makes no sense is kept or dropped with a warning, and Review then
+// asks for a person (AINL-63 to AINL-70). Refusals are of the kind OutputInvalid.
 func DecodeAnswer(raw []byte) (Result, Findings) {
 	result, findings := decode(raw, func(a *answer) {
 		if slices.ContainsFunc(envelopeMarks, func(mark string) bool { return a.has(mark) }) {
@@ -32,22 +31,21 @@ func DecodeAnswer(raw []byte) (Result, Findings) {
 		a.output(0)
 		a.result.Output.Extra = a.others(0, outputFields...)
 	})
-	return result, blameAgent(findings)
+	return result, attributeToAgent(findings)
 }
 
-// DecodeOutput reads an object that is the output of a result and nothing
-// else, whatever its members are called. Refusals are of the kind
-// OutputInvalid.
+// DecodeOutput reads an object as the output of a result, whatever its members are called.
+// Refusals are of the kind OutputInvalid.
 func DecodeOutput(raw []byte) (Output, Findings) {
 	result, findings := decode(raw, func(a *answer) {
 		a.output(0)
 		a.result.Output.Extra = a.others(0, outputFields...)
 	})
-	return result.Output, blameAgent(findings)
+	return result.Output, attributeToAgent(findings)
 }
 
-// blameAgent turns complaints about an envelope into ones about an answer.
-func blameAgent(findings Findings) Findings {
+// attributeToAgent changes the kind of the refusals to OutputInvalid: the agent wrote the text.
+func attributeToAgent(findings Findings) Findings {
 	for i := range findings {
 		if !findings[i].Warning() {
 			findings[i].Kind = OutputInvalid
@@ -59,7 +57,7 @@ func blameAgent(findings Findings) Findings {
 // An answer is a Result being read.
 type answer struct {
 	*check
-	strict bool // what a complete result has is required
+	strict bool // the members of a complete result are required
 	result Result
 }
 
@@ -71,8 +69,8 @@ var (
 	outputFields = []string{"summary", "actions", "enforcement"}
 	actionFields = []string{"kind", "description", "status"}
 
-	// envelopeMarks tell a result from a bare output, which may well have a
-	// status, a confidence or an error of its own.
+	// envelopeMarks distinguish a result from a bare output, which may have a status, a
+	// confidence or an error of its own.
 	envelopeMarks = []string{
 		"schema_version", "task_id", "agent_id", "output",
 		"artifact_refs", "cost_used", "time_used", "needs_review", "provenance_ref",
@@ -89,13 +87,13 @@ func decode(raw []byte, read func(*answer)) (Result, Findings) {
 	return a.result, c.findings
 }
 
-// publishable reports whether raw may stand in a result file: it is an object
-// that says nothing twice, and read_result can read all of it (AINL-73).
+// publishable reports whether raw may be a result file: it is an object without duplicate
+// names, and read_result can read all of it (AINL-73).
 func (c *check) publishable(raw []byte) bool {
 	if !c.parse(raw) {
 		return false
 	}
-	c.contentHash() // finds what is said twice
+	c.contentHash() // finds duplicate names
 	c.repeated()
 	for at, n := range c.nodes {
 		switch {
@@ -112,20 +110,20 @@ func (c *check) publishable(raw []byte) bool {
 	return !c.findings.Refused()
 }
 
-// mostDigits is how long an integer may be for Python.
+// mostDigits is the length of the longest integer that Python reads.
 const mostDigits = 4300
 
 // envelope reads an AgentTaskResult.
 func (a *answer) envelope() {
 	r := &a.result
-	a.review(a.member(0, "needs_review")) // first: our own questions are added to it
+	a.review(a.member(0, "needs_review")) // first: the questions of the other members are added to it
 	a.head()
 	a.confidence(a.member(0, "confidence"))
 	known := resultFields
 	switch output := a.member(0, "output"); {
 	case output == none && a.strict:
 		a.missing(0, "output")
-	case output == none: // laid out flat
+	case output == none: // the members of the output are at the top
 		a.output(0)
 		known = slices.Concat(known, outputFields)
 	case a.is(output, '{'):
@@ -140,7 +138,7 @@ func (a *answer) envelope() {
 	r.Extra = a.others(0, known...)
 }
 
-// want returns a member that a complete result has.
+// want returns a member that is required in a complete result.
 func (a *answer) want(object int, name string) int {
 	if a.strict {
 		return a.required(object, name)
@@ -148,13 +146,13 @@ func (a *answer) want(object int, name string) int {
 	return a.member(object, name)
 }
 
-// question keeps or drops a value that makes no sense and asks for a person.
+// question warns about a value that makes no sense, and asks for a person.
 func (a *answer) question(at int, message string) {
 	a.warn(at, message)
 	a.result.Review.Ask(a.findings[len(a.findings)-1].String())
 }
 
-// head reads who says how which task ended (AINL-61 to AINL-63).
+// head reads the task, the agent and the status (AINL-61 to AINL-63).
 func (a *answer) head() {
 	r := &a.result
 	switch version := a.want(0, "schema_version"); {
@@ -177,7 +175,7 @@ func (a *answer) head() {
 	}
 }
 
-// synonym translates the words that agents use for how a task ended (AINL-63).
+// synonym translates the words that agents use for a status (AINL-63).
 func synonym(word string) Status {
 	switch word {
 	case "success", "completed", "done":
@@ -188,7 +186,7 @@ func synonym(word string) Status {
 	return Status(word)
 }
 
-// Known returns a status that we write as it is, and "other" for a word of an agent.
+// Known returns the status if mailboxd writes it, and "other" for another word of an agent.
 func (s Status) Known() Status {
 	if s.known() {
 		return s
@@ -200,7 +198,7 @@ func (s Status) known() bool {
 	return slices.Contains([]Status{OK, Failed, Partial, Stopped, Rejected}, s)
 }
 
-// output reads what was found out and done (AINL-65, AINL-66).
+// output reads the summary, the actions and the enforcement (AINL-65, AINL-66).
 func (a *answer) output(at int) {
 	o := &a.result.Output
 	o.Summary = a.prose(a.want(at, "summary"))
@@ -216,8 +214,8 @@ func (a *answer) output(at int) {
 	}
 }
 
-// enforcement reads who held which control. An agent cannot know, so it is
-// left out of what an agent says: nobody vouches for himself.
+// enforcement reads which component enforced each control. mailboxd alone knows, so the member
+// is left out of the answer of an agent: no agent vouches for itself.
 func (a *answer) enforcement(at int) {
 	switch {
 	case at == none:
@@ -260,8 +258,8 @@ func (a *answer) action(at int) Action {
 	return action
 }
 
-// others returns the members of an object that are not known, as an object of
-// its own; nil when there are none.
+// others returns the members of an object that are not among the known ones, as an object; nil
+// if there are none.
 func (c *check) others(object int, known ...string) jsontext.Value {
 	var rest jsontext.Value
 	for name, value := range c.members(object) {

@@ -101,7 +101,7 @@ func TestAnAnswerMayLeaveOutAnything(t *testing.T) {
 	}
 }
 
-func TestWhatMakesNoSenseInAnAnswerAsksForAPerson(t *testing.T) {
+func TestAValueThatMakesNoSenseInAnAnswerAsksForAPerson(t *testing.T) {
 	for _, c := range []struct{ rule, field, value, reason string }{
 		{"AINL-63", "status", `"splendid"`, `status: is "splendid", which is no status we know`},
 		{"AINL-64", "confidence", `-0.1`, "confidence: must be a number from 0 to 1: left out"},

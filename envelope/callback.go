@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// callback reads where else the result goes (AINL-50, AINL-51). What only the
-// file system can tell, such as a symbolic link, is the mailbox's to find.
+// callback reads the further places for the result (AINL-50, AINL-51). The mailbox checks the
+// facts of the file system, such as symbolic links.
 func (r *request) callback(at int) {
 	if !r.is(at, '{') {
 		return
@@ -30,7 +30,7 @@ func (r *request) callback(at int) {
 	}
 }
 
-// callbackFile reads a path that a result line may be appended to.
+// callbackFile reads the path of a file for result lines.
 func (r *request) callbackFile(at int) string {
 	name := r.file(at)
 	if IsInboxFile(name) {
@@ -49,7 +49,7 @@ func IsInboxFile(name string) bool {
 
 var queueName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
-// file reads a path below the root that may be written to.
+// file reads the path of a writable file below the root.
 func (c *check) file(at int) string {
 	name := c.name(at)
 	if name == "" {
@@ -67,11 +67,11 @@ func (c *check) file(at int) string {
 	return name
 }
 
-// ours are the directories that only the mailbox itself writes: a result
-// appended to tasks/ would come back as a task for ever.
+// ours are the directories that only the mailbox writes: a result that is appended to a file in
+// tasks/ would come back as a task, without end.
 var ours = []string{"tasks", "results", "rejected", ".mailboxd"}
 
-// errEscape marks a path that is an attack or looks like one.
+// errEscape marks a path that leaves the root, by an attack or by mistake.
 var errEscape = errors.New("must stay below the root")
 
 func checkFile(name string) error {
@@ -90,7 +90,7 @@ func checkFile(name string) error {
 	return nil
 }
 
-// escape is an errEscape in other words.
+// escape is an errEscape with a text of its own.
 type escape string
 
 func (e escape) Error() string        { return string(e) }

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// A Card is an AgentCard of Clutch: what an agent advertises (CLUTCH-24). It never says how
-// the agent is started or reached: its endpoints inform people only (CLUTCH-87). A decoded
-// Card is not changed any more and may be shared.
+// A Card is an AgentCard of Clutch: what an agent advertises (CLUTCH-24). It never says how to
+// start or reach the agent: its endpoints inform people only (CLUTCH-87). A decoded Card does
+// not change and may be shared.
 type Card struct {
 	AgentID     string // without "agent:"
 	Name        string // display.name
@@ -28,8 +28,8 @@ type Card struct {
 type Capability struct {
 	ID         string     `json:"id"`                 // "skill:research"
 	Version    string     `json:"version,omitzero"`   // semantic; "" when not given
-	Tags       []string   `json:"tags,omitempty"`     // of domains
-	Tools      []string   `json:"tools,omitempty"`    // that it needs
+	Tags       []string   `json:"tags,omitempty"`     // domains
+	Tools      []string   `json:"tools,omitempty"`    // tools that it needs
 	Servers    []string   `json:"servers,omitempty"`  // MCP servers that it offers
 	Inputs     []string   `json:"inputs,omitempty"`   // payload types
 	Outputs    []string   `json:"outputs,omitempty"`  // payload types
@@ -37,8 +37,8 @@ type Capability struct {
 	CostHint   string     `json:"cost_hint,omitzero"` // low, medium, high
 }
 
-// CardLimits are the limits that a card sets on its agent (CLUTCH-26, CLUTCH-27). Zero or
-// nil: not limited.
+// CardLimits are the limits that a card sets on its agent (CLUTCH-26, CLUTCH-27). Zero or nil
+// means no limit.
 type CardLimits struct {
 	Concurrency int
 	Runtime     time.Duration
@@ -54,7 +54,7 @@ const (
 	TrustProd    TrustLevel = "prod"
 )
 
-// A Network says what an agent may reach.
+// A Network is the network access that an agent may have.
 type Network string
 
 // The networks, from the narrowest to the widest.
@@ -78,8 +78,8 @@ var cardFields = map[string][]string{
 // cardVersion is the version of Clutch whose cards we read.
 const cardVersion = "clutch/0.1"
 
-// DecodeCard reads an AgentCard. A field that limits the agent must be right, and a field
-// that we do not know gives a warning: a misspelt limit is none.
+// DecodeCard reads an AgentCard. A wrong value of a limit refuses the card. An unknown field
+// gives a warning: a misspelt limit limits nothing.
 func DecodeCard(raw []byte) (Card, Findings) {
 	c := check{document: documents.Get().(*document)}
 	defer c.release()

@@ -33,8 +33,8 @@ func TestTheSeedsCardIsReadWhole(t *testing.T) {
 	}
 }
 
-// CLUTCH-24, CLUTCH-27: what a card says wrong is refused by its field, and what we do not
-// know is warned of.
+// CLUTCH-24, CLUTCH-27: a wrong value in a card is refused by its field, and an unknown field
+// gives a warning.
 func TestAFieldOfACardIsRefusedByName(t *testing.T) {
 	card := func(rest string) string {
 		return `{"v":"clutch/0.1","agent_id":"agent:ken","capabilities":[{"id":"skill:x"}]` + rest + `}`

@@ -8,18 +8,18 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth is how deep an envelope may be nested; Python gives up near 1000.
+// maxDepth is the deepest nesting of an envelope. Python fails near 1000.
 const maxDepth = 128
 
-// A check reads the fields of a document and gathers what there is to say.
-// Its methods return the zero value for values that are wrong.
+// A check reads the fields of a document and collects findings. Its methods return the zero
+// value for a wrong value.
 type check struct {
 	*document
 	findings Findings
 }
 
-// parse takes raw apart. It reports false when nothing in it can be relied
-// upon: it is not JSON, not an object, or says a thing twice.
+// parse reads raw. It reports false if no part of raw is reliable: raw is not JSON, not an
+// object, or has a duplicate name.
 func (c *check) parse(raw []byte) bool {
 	if at := invalidUTF8(raw); at >= 0 {
 		c.note(InvalidJSON, "", fmt.Sprintf("is not UTF-8 text (byte %d)%s", at, hint(raw)))
@@ -52,8 +52,7 @@ func (c *check) notJSON(err *syntaxError) {
 	c.note(kind, field, fmt.Sprintf("%s (byte %d)%s", err.in(c.raw), err.at, hint(c.raw)))
 }
 
-// repeated complains about every name that an object has twice: which of the
-// two counts differs from reader to reader.
+// repeated refuses every duplicate name: readers differ in which of the values they use.
 func (c *check) repeated() bool {
 	slices.Sort(c.duplicates)
 	const most = 10
@@ -67,24 +66,24 @@ func (c *check) note(kind Kind, field, message string) {
 	c.findings = append(c.findings, Finding{Kind: kind, Field: field, Message: message})
 }
 
-// refuse says that a node makes the envelope invalid.
+// refuse adds a finding that refuses the envelope because of a node.
 func (c *check) refuse(at int, message string) { c.note(InvalidEnvelope, c.path(at), message) }
 
-// warn says that a node is taken, but not quite as it stands.
+// warn adds a warning: the envelope is taken, although not as its sender wrote it.
 func (c *check) warn(at int, message string) { c.note("", c.path(at), message) }
 
-// tolerate warns about what AINL's own validator refuses.
+// tolerate warns about a value that AINL's own validator refuses.
 func (c *check) tolerate(at int, message string) {
 	c.warn(at, message)
 	c.findings[len(c.findings)-1].Upstream = true
 }
 
-// missing says that an object lacks a member it must have.
+// missing refuses an object that lacks a required member.
 func (c *check) missing(object int, name string) {
 	c.note(InvalidEnvelope, join(c.path(object), name), "required")
 }
 
-// required returns a member that must be there and not null.
+// required returns a member, and refuses the envelope if it is absent or null.
 func (c *check) required(object int, name string) int {
 	at := c.member(object, name)
 	if at == none {
@@ -93,7 +92,7 @@ func (c *check) required(object int, name string) int {
 	return at
 }
 
-// is reports whether a node has the kind; it complains unless it is none.
+// is reports whether a node has the kind. It refuses another kind, but not none.
 func (c *check) is(at int, kind byte) bool {
 	if at == none {
 		return false
@@ -107,7 +106,7 @@ func (c *check) is(at int, kind byte) bool {
 
 var kindNames = map[byte]string{'{': "an object", '[': "a list", '"': "a string"}
 
-// prose returns a string that people read. It may say anything.
+// prose returns a string for people. Any text is allowed.
 func (c *check) prose(at int) string {
 	if !c.is(at, '"') {
 		return ""
@@ -116,8 +115,8 @@ func (c *check) prose(at int) string {
 	return text
 }
 
-// name returns a string that names something: it is compared, logged, or put
-// into a path, so it is not empty and has nothing hidden in it.
+// name returns a string that names something. It is compared, logged, or put into a path, so it
+// must not be empty and must not have hidden characters.
 func (c *check) name(at int) string {
 	if !c.is(at, '"') {
 		return ""
@@ -136,7 +135,7 @@ func (c *check) name(at int) string {
 	return ""
 }
 
-// names returns a list of names; nil when the list is none.
+// names returns a list of names; nil if the value is no list.
 func (c *check) names(at int) []string {
 	if !c.is(at, '[') {
 		return nil
@@ -148,8 +147,8 @@ func (c *check) names(at int) []string {
 	return list
 }
 
-// amount returns a whole number that is not negative; nil when it is none.
-// It is read from its digits: a float would round it (row 5).
+// amount returns a whole number, 0 or more; nil for any other value. It reads the digits: a
+// float would round the number (row 5).
 func (c *check) amount(at int) *int64 {
 	if at == none {
 		return nil
@@ -185,7 +184,7 @@ func invalidUTF8(raw []byte) int {
 	}
 }
 
-// hint guesses what a text is that is not what it should be.
+// hint guesses why a text is not JSON.
 func hint(raw []byte) string {
 	text := string(raw[:min(len(raw), 64)])
 	switch {

@@ -8,13 +8,14 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A ClutchPart is what only Clutch says in a message, and of the task that it asks for.
+// A ClutchPart has the members of a message, and of the task that it requests, that only Clutch
+// has.
 type ClutchPart struct {
 	Type   string // one of the 17 types: "task.request"
 	TaskID string // task_id as its sender wrote it; Message.Task is a digest if it is no safe name
 	RunID  string // the execution that the task is part of: a whole tree of tasks (CLUTCH-05)
-	Parent ID     // the task above, from parent_task_id; "" for none (CLUTCH-07)
-	Role   string // of the sender; it decides nothing (CLUTCH-09)
+	Parent ID     // the parent task, from parent_task_id; "" for none (CLUTCH-07)
+	Role   string // the role of the sender; it decides nothing (CLUTCH-09)
 
 	Recipients  []Recipient // without duplicates; none: the router chooses (CLUTCH-10)
 	Domain      string
@@ -30,7 +31,7 @@ type ClutchPart struct {
 	SecurityPolicy SecurityPolicy
 	Attachments    []ClutchAttachment
 
-	Card           *Card // of an agent.register or agent.update
+	Card           *Card // of an agent.register or agent.update; else nil
 	IdempotencyKey string
 	Attempt        int // 1 or more; 0 for a message that was not read (CLUTCH-21)
 	MaxRuntime     time.Duration
@@ -58,10 +59,10 @@ func (r Recipient) String() string {
 // A Trace names a step of a trace that spans several programs. Empty names were not given.
 type Trace struct{ TraceID, SpanID string }
 
-// A Signature is what a message says about its signature. Nothing verifies it: see MarkSignature.
+// A Signature is the signature of a message. mailboxd does not verify it: see MarkSignature.
 type Signature struct{ Scheme, KeyID, Value string }
 
-// What the result of a signed request says of the signature (CLUTCH-63).
+// The member of a result about the signature of its request, and its value (CLUTCH-63).
 const (
 	SignatureKey = "mbx.signature" // a member of the result
 	Unverified   = "unverified"    // mailboxd verifies no signature
@@ -70,12 +71,12 @@ const (
 // IsSigned reports whether the message has a signature.
 func (c *ClutchPart) IsSigned() bool { return c != nil && c.Auth != Signature{} }
 
-// MarkSignature sets in a result that the signature of its request is not verified. It removes what
-// the agent says of it.
+// MarkSignature records in a result that the signature of its request is not verified. It
+// removes the agent's own member of that name.
 func MarkSignature(r *Result, request Task) {
 	members := map[string]jsontext.Value{}
 	if r.Extra != nil && json.Unmarshal(r.Extra, &members) != nil {
-		return // it is no object, and is not written
+		return // not an object, so Encode leaves it out
 	}
 	if _, said := members[SignatureKey]; !said && !request.Clutch.IsSigned() {
 		return
@@ -87,14 +88,14 @@ func MarkSignature(r *Result, request Task) {
 	r.Extra, _ = json.Marshal(members, json.Deterministic(true), jsontext.AllowInvalidUTF8(true)) // members that were decoded can be encoded
 }
 
-// A SecurityPolicy is what a message allows the agent. The zero value asks for nothing.
+// A SecurityPolicy has the limits that a message sets on the agent. The zero value sets none.
 type SecurityPolicy struct {
 	Sandbox       *bool    // nil: the message says nothing
 	ToolAllowlist []string // nil: not given; empty: no tools
 	Network       Network  // "" : not given
 }
 
-// A ClutchAttachment is a thing handed over with a message of Clutch (CLUTCH-19).
+// A ClutchAttachment is an attachment of a Clutch message (CLUTCH-19).
 type ClutchAttachment struct {
 	Kind     string         // artifact_ref, inline, url
 	Ref      string         // artifact_ref: "artifact:report_456"
@@ -103,7 +104,7 @@ type ClutchAttachment struct {
 	MIMEType string         // "" for none
 }
 
-// Routed reports whether the router has to choose the agent: the message has no recipient,
+// Routed reports whether the router has to choose the agent: the message has no recipient, or
 // the router itself, or one group.
 func (c *ClutchPart) Routed() bool {
 	if c == nil || len(c.Recipients) > 1 {
@@ -112,8 +113,8 @@ func (c *ClutchPart) Routed() bool {
 	return len(c.Recipients) == 0 || c.Recipients[0].Group || c.Recipients[0].Name == "router" || c.Recipients[0].Name == "orchestrator"
 }
 
-// Wants reports whether the sender of a request wants messages with a prefix, such as "routing", that
-// it doesn't get otherwise: meta.wants lists them.
+// Wants reports whether the sender of a request asks for optional messages with a prefix, such
+// as "routing": meta.wants lists them.
 func (c *ClutchPart) Wants(prefix string) bool {
 	if c == nil || c.Meta == nil {
 		return false
@@ -124,7 +125,7 @@ func (c *ClutchPart) Wants(prefix string) bool {
 	return json.Unmarshal(c.Meta, &meta) == nil && slices.Contains(meta.Wants, prefix)
 }
 
-// NeedsFit reports whether the message needs more of the agent that it names than policy checks.
+// NeedsFit reports whether the message requires more of its agent than the policy checks.
 func (c *ClutchPart) NeedsFit() bool {
 	if c == nil {
 		return false

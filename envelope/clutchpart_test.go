@@ -64,7 +64,7 @@ func TestASenderOfClutchGetsTheMessagesThatItWants(t *testing.T) {
 	}
 }
 
-func TestAResultSaysOfASignatureOnlyThatNobodyVerifiedIt(t *testing.T) {
+func TestAResultMarksASignatureAsUnverified(t *testing.T) {
 	signed := envelope.Task{Clutch: &envelope.ClutchPart{Auth: envelope.Signature{Scheme: "ed25519"}}}
 	for _, c := range []struct {
 		name        string

@@ -1,7 +1,7 @@
 package envelope
 
-// A Control is one rule of the contract that we hold. Its name is the field
-// that it makes binding, and the key that steers it.
+// A Control is one rule of the contract that mailboxd enforces. Its name is the field with the
+// limit, and the key of its mode in the configuration.
 type Control string
 
 // The controls, in the order of the fields they make binding.
@@ -9,26 +9,26 @@ const (
 	ControlRole           Control = "role"            // target_role is one of the manifest's (AINL-13)
 	ControlTaskType       Control = "task_type"       // the agent takes the type (AINL-35)
 	ControlContextSize    Control = "context_size"    // the input fits max_context_size (AINL-20)
-	ControlRefs           Control = "refs"            // files that are named can be read (AINL-40)
-	ControlOutputContract Control = "output_contract" // the answer is as it was asked for (AINL-41 to AINL-43)
-	ControlSensitivity    Control = "sensitivity"     // the agent may see what is so sensitive (AINL-44)
-	ControlLocality       Control = "locality"        // what is confidential stays on this machine (AINL-19)
-	ControlDeadline       Control = "deadline"        // over in time, or ended (AINL-45)
-	ControlBudget         Control = "budget"          // no more is spent (AINL-18, AINL-46)
-	ControlTools          Control = "tools"           // no other tool is used (AINL-14, AINL-47)
-	ControlExecutionMode  Control = "execution_mode"  // an advisor does nothing (AINL-15)
-	ControlApproval       Control = "approval"        // a person agrees (AINL-17, AINL-48, AINL-49)
-	ControlEnvironment    Control = "environment"     // the agent works there (AINL-52)
-	ControlChangeWindow   Control = "change_window"   // begun inside the window (AINL-58)
+	ControlRefs           Control = "refs"            // the named files are readable (AINL-40)
+	ControlOutputContract Control = "output_contract" // the answer has the requested form (AINL-41 to AINL-43)
+	ControlSensitivity    Control = "sensitivity"     // the agent may see content of this sensitivity (AINL-44)
+	ControlLocality       Control = "locality"        // confidential content stays on this machine (AINL-19)
+	ControlDeadline       Control = "deadline"        // the task ends in time, or is ended (AINL-45)
+	ControlBudget         Control = "budget"          // the task spends no more (AINL-18, AINL-46)
+	ControlTools          Control = "tools"           // the agent uses no other tool (AINL-14, AINL-47)
+	ControlExecutionMode  Control = "execution_mode"  // an advisory agent executes nothing (AINL-15)
+	ControlApproval       Control = "approval"        // a person approves (AINL-17, AINL-48, AINL-49)
+	ControlEnvironment    Control = "environment"     // the agent works in that environment (AINL-52)
+	ControlChangeWindow   Control = "change_window"   // the run starts inside the window (AINL-58)
 	ControlTrustDomain    Control = "trust_domain"    // the requester may ask the agent (AINL-60)
 	ControlNearMisses     Control = "near_misses"     // no field is a misspelt control, and no control is null
-	ControlLineage        Control = "lineage"         // agents that ask agents have an end (AINL-01)
+	ControlLineage        Control = "lineage"         // chains of agents that ask agents have a limit (AINL-01)
 )
 
 // The controls of a sandbox. They have no field in the contract and no key below policy.
 const (
 	ControlFilesystem Control = "filesystem" // the agent reaches only the paths of its sandbox
-	ControlNetwork    Control = "network"    // the agent reaches no other network than its sandbox has
+	ControlNetwork    Control = "network"    // the agent reaches only the network of its sandbox
 	ControlMailbox    Control = "mailbox"    // the agent reaches no results, task files, ledger or sockets
 )
 
@@ -41,30 +41,29 @@ func Controls() []Control {
 	}
 }
 
-// A Mode says how strictly a control is held. The zero value enforces.
+// A Mode is how strictly a control is enforced. The zero value is Enforce.
 type Mode int
 
 // The modes of every control.
 const (
-	Enforce Mode = iota // refuse, hold or end
-	Warn                // let pass, and say so
-	Off                 // do not look
+	Enforce Mode = iota // refuse, hold or end the task
+	Warn                // accept, with a warning
+	Off                 // do not check
 )
 
-// A Level says who held a control for a run, the strongest first, so that a
-// reader of its result knows what to trust.
+// A Level is the component that enforced a control for a run, the strongest first. It tells a
+// reader of the result how far to trust the control.
 type Level string
 
 // The levels.
 const (
 	LevelKernel    Level = "kernel"         // the operating system
 	LevelPartial   Level = "kernel-partial" // the operating system, except for the listed holes of the weaker sandbox
-	LevelDaemon    Level = "daemon"         // mailboxd: the agent could not have done otherwise
-	LevelAgentFlag Level = "agent-flag"     // the agent's own program was told so by a flag it has for that
-	LevelObserved  Level = "observed"       // by what the agent reported, which it need not do
-	LevelAdvisory  Level = "advisory"       // the agent was told
+	LevelDaemon    Level = "daemon"         // mailboxd: the agent cannot avoid it
+	LevelAgentFlag Level = "agent-flag"     // the agent's own program, by a flag that it has for this
+	LevelObserved  Level = "observed"       // mailboxd, by the report of the agent, which may be incomplete
+	LevelAdvisory  Level = "advisory"       // the agent was told the limit, and nothing enforces it
 )
 
-// Levels say for each control that a task was under who held it. They stand
-// in output.enforcement of its result.
+// Levels has the Level of each control of a task. It is output.enforcement of the result.
 type Levels map[Control]Level

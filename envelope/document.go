@@ -8,38 +8,36 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A document is one JSON value taken apart in a single pass. Nothing is
-// built: its nodes, in the order they were written, point into raw. jsontext
-// does not do this: after an escaped name, an error of it takes as long as the rest
-// of the text, and Split, which tries a line again and again, took 26 s for a
-// hostile line of 1 MiB instead of 0.05 s.
+// A document is one JSON value, read in a single pass. It builds no values: its nodes, in the
+// order of the text, point into raw. jsontext is no replacement: after an escaped name, the
+// time of an error grows with the rest of the text, and Split, which tries a line repeatedly,
+// took 26 s for a hostile line of 1 MiB instead of 0.05 s.
 type document struct {
 	raw        []byte
 	nodes      []node
 	duplicates []int // name nodes that repeat an earlier name of their object
 
-	entries []entry // room for contentHash to sort in
-	content []byte  // and to write in
+	entries []entry // buffer of contentHash for sorting
+	content []byte  // buffer of contentHash for the canonical form
 }
 
 // A node is a value or the name of a member. An object is followed by its
 // names and values in turn, an array by its items.
 type node struct {
 	start, end int32 // the node is raw[start:end]
-	next       int32 // the node after this one and all it holds; its container while it is open
+	next       int32 // index of the node after this one and its contents; of the container while this node is open
 	kind       byte  // one of { [ " 0 t f n
 	escaped    bool  // a string with a backslash in it
 }
 
-// none is what is returned for a member that is not there: node 0 is the
-// whole document and never a member.
+// none stands for a member that is absent: node 0 is the whole document and never a member.
 const none = 0
 
 var documents = sync.Pool{New: func() any { return new(document) }}
 
-// release gives the nodes back; raw and slices of it stay the caller's.
+// release returns the nodes to the pool. raw and its slices stay the caller's.
 func (d *document) release() {
-	const worthKeeping = 1 << 14 // a hostile line must not leave its memory behind
+	const worthKeeping = 1 << 14 // so that a hostile line does not keep its memory
 	if cap(d.nodes) > worthKeeping || cap(d.content) > 16*worthKeeping {
 		return
 	}
@@ -49,7 +47,7 @@ func (d *document) release() {
 
 func (d *document) kind(i int) byte { return d.nodes[i].kind }
 
-// value returns the bytes of a node, without room to grow into its neighbour.
+// value returns the bytes of a node, without capacity beyond them.
 func (d *document) value(i int) jsontext.Value {
 	n := d.nodes[i]
 	return d.raw[n.start:n.end:n.end]
@@ -61,8 +59,8 @@ func (d *document) inner(i int) []byte {
 	return d.raw[n.start+1 : n.end-1]
 }
 
-// text returns what a string says. ok is false when it holds half of a
-// surrogate pair, which no text can; each is then replaced by U+FFFD.
+// text returns the decoded text of a string. ok is false if the string holds half of a
+// surrogate pair, which no text can; the half becomes U+FFFD.
 func (d *document) text(i int) (s string, ok bool) {
 	if !d.nodes[i].escaped {
 		return string(d.inner(i)), true
@@ -71,7 +69,7 @@ func (d *document) text(i int) (s string, ok bool) {
 	return string(unquoted), err == nil
 }
 
-// says reports whether a string is exactly s, in whatever way it is escaped.
+// says reports whether a string is exactly s, however it is escaped.
 func (d *document) says(i int, s string) bool {
 	n := &d.nodes[i]
 	if !n.escaped {
@@ -125,8 +123,8 @@ func (d *document) member(object int, name string) int {
 	return at
 }
 
-// path says where a node is, in the words of a finding: input.refs[0].uri. It
-// also works on a document that broke off, whose last nodes are incomplete.
+// path returns the path of a node as findings show it: input.refs[0].uri. It also works for an
+// incomplete document, whose last nodes are open.
 func (d *document) path(target int) string {
 	var path string
 	for at := 0; at != target; {
@@ -178,8 +176,8 @@ func plain(name string) bool {
 	return name != "" && len(name) <= 64
 }
 
-// quote shows a stranger's words in a message: short, and nothing in them can
-// act on a terminal.
+// quote returns foreign text for a message: shortened, and without characters that a terminal
+// acts on.
 func quote(s string) string {
 	const most = 60
 	if len(s) > most {

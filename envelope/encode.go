@@ -10,24 +10,23 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Encode returns the bytes of results/<task_id>.json: one object that
-// read_result and people can read, with every field of the contract present
-// (AINL-61 to AINL-73), and a newline. Members of an Extra that the contract
-// knows are left out, and so is an Extra that is not an object at all.
+// Encode returns the bytes of results/<task_id>.json: one object that read_result and people
+// can read, with every field of the contract (AINL-61 to AINL-73), and a newline. It leaves out
+// members of an Extra that the contract defines, and an Extra that is no object.
 func (r Result) Encode() []byte { return r.format(jsontext.WithIndent("  ")) }
 
 // EncodeLine returns the same object on one line, for a callback.
 func (r Result) EncodeLine() []byte { return r.format(jsontext.Multiline(false)) }
 
 func (r Result) format(layout jsontext.Options) []byte {
-	// AppendFormat only fails on what is not JSON, and replaces half surrogate
-	// pairs, which read_result refuses.
+	// AppendFormat fails only if the text is not JSON. It replaces half surrogate pairs, which
+	// read_result refuses.
 	plain := r.append(make([]byte, 0, usual))
 	text, _ := jsontext.AppendFormat(make([]byte, 0, 2*len(plain)), plain, jsontext.AllowInvalidUTF8(true), layout)
 	return append(text, '\n')
 }
 
-// usual is room for most results, so that they are not moved as they grow.
+// usual is a capacity that most results fit, so that they are not copied as they grow.
 const usual = 1 << 10
 
 func (r Result) append(dst []byte) []byte {
@@ -89,8 +88,8 @@ func (o Output) append(dst []byte) []byte {
 	return append(members(dst, o.Extra, outputFields), '}')
 }
 
-// append writes the levels in the order of Controls, then what is no control
-// of ours by its name, so that the same levels are the same bytes.
+// append writes the levels in the order of Controls, then unknown names in alphabetical order,
+// so that equal levels give equal bytes.
 func (l Levels) append(dst []byte) []byte {
 	dst = append(dst, '{')
 	first := len(dst)
@@ -129,7 +128,7 @@ func (p Provenance) append(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// members appends the members of extra that are not known.
+// members appends the members of extra that are not among the known ones.
 func members(dst []byte, extra jsontext.Value, known []string) []byte {
 	if extra == nil {
 		return dst
@@ -153,13 +152,13 @@ func comma(dst []byte, i int) []byte {
 	return dst
 }
 
-// str appends a string; what is not UTF-8 in it is replaced.
+// str appends a string. Bytes that are not UTF-8 become U+FFFD.
 func str[S ~string](dst []byte, s S) []byte {
 	dst, _ = jsontext.AppendQuote(dst, string(s))
 	return dst
 }
 
-// nullable appends a string, or null when there is nothing to say.
+// nullable appends a string, or null for "".
 func nullable[S ~string](dst []byte, s S) []byte {
 	if s == "" {
 		return append(dst, "null"...)

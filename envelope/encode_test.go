@@ -38,7 +38,7 @@ func TestEveryFieldIsAlwaysWritten(t *testing.T) {
 	})
 }
 
-func TestAResultSaysOnlyWhatItsReadersCanRead(t *testing.T) {
+func TestAResultHasOnlyTextThatItsReadersCanRead(t *testing.T) {
 	half := 0.5
 	for _, c := range []struct {
 		about  string
@@ -70,7 +70,7 @@ func TestAResultSaysOnlyWhatItsReadersCanRead(t *testing.T) {
 	}
 }
 
-func TestAnExtraNeverSpeaksForTheResult(t *testing.T) {
+func TestAnExtraNeverReplacesAFieldOfTheResult(t *testing.T) {
 	for _, extra := range []string{
 		`{"status":"ok","task_id":"other"}`, `{"st\u0061tus":"ok"}`, `{"x":1,"x":2}`, `[]`, `{`, `{"x":NaN}`, "", "}",
 	} {

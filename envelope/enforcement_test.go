@@ -10,7 +10,7 @@ import (
 	"mailboxd/envelope"
 )
 
-func TestWhoHeldWhatIsWrittenInOneOrderAndReadBack(t *testing.T) {
+func TestLevelsAreWrittenInOneOrderAndReadBack(t *testing.T) {
 	levels := envelope.Levels{"later": "novel", "another": ""}
 	for _, control := range envelope.Controls() {
 		levels[control] = envelope.LevelDaemon
@@ -35,7 +35,7 @@ func TestWhoHeldWhatIsWrittenInOneOrderAndReadBack(t *testing.T) {
 	}
 }
 
-func TestNoLevelsAreSomethingElseThanNobodySaid(t *testing.T) {
+func TestEmptyLevelsDifferFromAbsentLevels(t *testing.T) {
 	for want, levels := range map[string]envelope.Levels{`"actions":[]}`: nil, `"actions":[],"enforcement":{}}`: {}} {
 		r := envelope.Result{TaskID: "t", AgentID: "a", Status: envelope.OK, Output: envelope.Output{Enforcement: levels}}
 		if file := string(r.EncodeLine()); !strings.Contains(file, want) {
@@ -44,7 +44,7 @@ func TestNoLevelsAreSomethingElseThanNobodySaid(t *testing.T) {
 	}
 }
 
-// An agent that could say how it was held would say that it was held well.
+// An agent must not be able to report strong enforcement of its own run.
 func TestAnAgentCannotVouchForItself(t *testing.T) {
 	for name, raw := range map[string]string{
 		"in its output": `{"agent_id":"a","output":{"summary":"s","enforcement":{"tools":"kernel"},"x":1}}`,
@@ -58,7 +58,7 @@ func TestAnAgentCannotVouchForItself(t *testing.T) {
 			t.Errorf("%s: %v, written as %s; want the claim left out", name, findings, file)
 		}
 		if !got.Review.Required || !strings.Contains(got.Review.Reason, "enforcement: is for mailboxd to say") {
-			t.Errorf("%s: review = %+v; want a person to hear of it", name, got.Review)
+			t.Errorf("%s: review = %+v; want a review by a person", name, got.Review)
 		}
 	}
 	_, findings := envelope.DecodeOutput([]byte(`{"enforcement":{}}`))

@@ -1,4 +1,4 @@
-// Package envelope holds the words of the mailbox: what a task, a result and
-// an agent manifest say. Whatever it has decoded is complete and safe to use;
-// whatever it refuses comes back with findings that name the field.
+// Package envelope reads and writes the objects of the mailbox: tasks, results and agent
+// manifests. A decoded object is complete and safe to use; a refused one comes with findings
+// that name the field.
 package envelope

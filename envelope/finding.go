@@ -6,18 +6,17 @@ import (
 	"strings"
 )
 
-// A Finding is one thing to say about an envelope, in words for its sender.
+// A Finding is an error or a warning about an envelope, in words for its sender.
 type Finding struct {
-	Kind    Kind   // what a refusal is called; empty for a warning
-	Field   string // "input.refs[0].uri"; empty when it is the whole line
-	Message string // "must be a string"
+	Kind    Kind   // the kind of error; empty for a warning
+	Field   string // such as "input.refs[0].uri"; empty for the whole line
+	Message string // such as "must be a string"
 
-	// Upstream, of a warning, says that AINL's own validator refuses the envelope
-	// for it.
+	// Upstream marks a warning about an envelope that AINL's own validator refuses.
 	Upstream bool
 }
 
-// Warning reports whether the envelope is taken in spite of the finding.
+// Warning reports whether the finding does not refuse the envelope.
 func (f Finding) Warning() bool { return f.Kind == "" }
 
 // String returns "field: message".
@@ -28,13 +27,13 @@ func (f Finding) String() string {
 	return f.Field + ": " + f.Message
 }
 
-// Findings is everything there is to say about one envelope, in field order.
+// Findings are the findings about one envelope, in field order.
 type Findings []Finding
 
-// Refused reports whether the envelope must not be used.
+// Refused reports whether a finding refuses the envelope, which then must not be used.
 func (fs Findings) Refused() bool { return fs.Kind() != "" }
 
-// Kind returns the kind of the first refusal, or "" when there is none.
+// Kind returns the kind of the first refusal; "" if there is none.
 func (fs Findings) Kind() Kind {
 	for _, f := range fs {
 		if !f.Warning() {
@@ -47,10 +46,10 @@ func (fs Findings) Kind() Kind {
 // Refusals returns the findings that are not warnings.
 func (fs Findings) Refusals() Findings { return fs.only(false) }
 
-// Warnings returns the findings that do not refuse the envelope.
+// Warnings returns the findings that are warnings.
 func (fs Findings) Warnings() Findings { return fs.only(true) }
 
-// Distinct returns the findings without repetitions.
+// Distinct returns the findings without duplicates.
 func (fs Findings) Distinct() (each Findings) {
 	for _, f := range fs {
 		if !slices.Contains(each, f) {
@@ -70,12 +69,11 @@ func (fs Findings) only(warning bool) Findings {
 	return some
 }
 
-// mostWords is how many findings are put into words: a line may be wrong in a
-// hundred thousand ways, and anyone who wrote it needs but the first.
+// mostWords is how many findings Words prints: a line may be wrong in a hundred thousand ways,
+// and its sender needs only the first.
 const mostWords = 20
 
-// Words returns what each of the findings says, or each of the first and how
-// many more there are.
+// Words returns the text of each finding; of many, the first ones and the number of the others.
 func (fs Findings) Words() []string {
 	words := make([]string, 0, min(len(fs), mostWords+1))
 	for i, f := range fs {

@@ -11,8 +11,8 @@ import (
 	"mailboxd/envelope"
 )
 
-// Whatever is accepted has a safe id, is one JSON object that stands in the
-// line, and reads the same when it is read again, as the ledger does.
+// An accepted envelope has a safe id, is one JSON object of the line, and reads the same when
+// the ledger reads it again.
 func FuzzReadLine(f *testing.F) {
 	for line := range bytes.Lines(fixture(f, "upstream-requests.jsonl")) {
 		f.Add(line)
@@ -72,7 +72,7 @@ func checkTaken(t *testing.T, task envelope.Task) {
 	}
 }
 
-// FuzzScan compares what is JSON with the library's idea of it.
+// FuzzScan compares the scanner with the JSON library.
 func FuzzScan(f *testing.F) {
 	for _, text := range []string{"{}", `{"a":[1,-0.5e+7,"\u00e9\ud800",true,null]}`, `{"a":1,"a":2}`, "{\"a\":\"\x7f\"}", `{"a":01}`, "\ufeff{}"} {
 		f.Add([]byte(text))
@@ -120,7 +120,7 @@ func FuzzHash(f *testing.F) {
 	})
 }
 
-// A result that was read is written so that it reads the same again.
+// A result reads the same after it is decoded and encoded.
 func FuzzResultRoundTrip(f *testing.F) {
 	f.Add(fixture(f, "result-task-2026-03-09-0001.json"))
 	f.Add(fixture(f, "result-demo-openclaw-monitor-001.json"))
@@ -143,7 +143,7 @@ func FuzzResultRoundTrip(f *testing.F) {
 		if findings.Refused() {
 			t.Fatalf("%s\nbecame %s\nwhich is refused: %v", raw, file, findings)
 		}
-		again.Review = result.Review // what was odd is noted again, by its new place
+		again.Review = result.Review // odd values are noted again, by their new path
 		if second := again.Encode(); !bytes.Equal(file, second) {
 			t.Fatalf("%s\nbecame %s\nand then %s", raw, file, second)
 		}

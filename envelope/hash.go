@@ -8,10 +8,9 @@ import (
 	"slices"
 )
 
-// contentHash names what a document says: the order of members, white space
-// and the way strings are escaped do not count, numbers count as they are
-// written (AINL-55). It fills d.duplicates on its way, because it is the one
-// place that sees each object's names side by side.
+// contentHash hashes the content of a document. The order of members, white space and the
+// escapes of strings don't count; numbers count as they are written (AINL-55). It also fills
+// d.duplicates, because here the names of an object are sorted.
 func (d *document) contentHash() string {
 	d.content = d.canonical(d.content[:0], 0)
 	return hash(d.content)
@@ -24,9 +23,9 @@ func hash(content []byte) string {
 	return string(digits[:]) // one allocation where hex.EncodeToString makes two
 }
 
-// canonical appends a node so that two different values never yield the same
-// bytes: every value says what it is, and every string and number how long it
-// is. It calls itself at most as deep as scan let the document go.
+// canonical appends a node so that different values never give the same bytes: each value
+// begins with its kind, and each string and number with its length. The recursion is at most as
+// deep as scan allows.
 func (d *document) canonical(dst []byte, at int) []byte {
 	switch kind := d.kind(at); kind {
 	case '{':
@@ -52,7 +51,7 @@ func token(dst []byte, tag byte, text []byte) []byte {
 	return append(dst, text...)
 }
 
-// An entry is a member on its way to its place in the canonical form.
+// An entry is a member to be sorted for the canonical form.
 type entry struct {
 	key  []byte
 	tag  byte
@@ -77,7 +76,7 @@ func (d *document) canonicalObject(dst []byte, object int) []byte {
 		}
 		dst = d.canonical(token(dst, e.tag, e.key), e.name+1)
 	}
-	clear(entries) // they point into raw, which is not ours to keep
+	clear(entries) // they point into raw, which belongs to the caller
 	d.entries = d.entries[:before]
 	return append(dst, '}')
 }
@@ -85,11 +84,11 @@ func (d *document) canonicalObject(dst []byte, object int) []byte {
 // The tags of a string in the canonical form.
 const (
 	plainText = 's'
-	halfPair  = 'u' // it holds half a surrogate pair and so is no text
+	halfPair  = 'u' // holds half of a surrogate pair, so it is no text
 )
 
-// key returns what a string is compared by: its text, or, when it holds half
-// a surrogate pair, the way it is written.
+// key returns the form of a string that comparisons use: its text, or its literal if it holds
+// half of a surrogate pair.
 func (d *document) key(at int) (key []byte, tag byte) {
 	if !d.nodes[at].escaped {
 		return d.inner(at), plainText
@@ -101,8 +100,8 @@ func (d *document) key(at int) (key []byte, tag byte) {
 	return []byte(text), plainText
 }
 
-// ContentHash names what an object says, as Task.Hash does. The findings refuse
-// what is no JSON object, or one that says something twice.
+// ContentHash hashes the content of an object, as Task.Hash does. The findings refuse a text
+// that is no JSON object, or one with a duplicate name.
 func ContentHash(object []byte) (string, Findings) {
 	c := check{document: documents.Get().(*document)}
 	defer c.release()

@@ -15,8 +15,8 @@ func hashOf(t *testing.T, payload string) string {
 	return task.Hash
 }
 
-// Rows 21 and 22: the hash is what tells a resend from a revision.
-func TestTheHashIsOfWhatIsSaidNotOfHowItIsWritten(t *testing.T) {
+// The hash tells a resent task from a revision.
+func TestTheHashDependsOnTheContentAndNotOnTheLayout(t *testing.T) {
 	for _, same := range [][2]string{
 		{`{"a":1,"b":[2,{"c":3,"d":4}]}`, "{ \"b\" : [ 2 ,\t{\"d\":4,\"c\":3}],\r\n\"a\":1}"},
 		{`"aé/😀"`, `"\u0061\u00e9\/\ud83d\ude00"`},

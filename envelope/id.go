@@ -16,13 +16,13 @@ import (
 // name, the most a file system and AINL's read_result accept (AINL-31).
 const MaxIDBytes = 250
 
-// An ID names a task. It becomes the file name results/<id>.json, so it holds
-// only characters that cannot climb out of a directory or deceive a reader.
-// The zero value means "no id could be read".
+// An ID names a task. It becomes the file name results/<id>.json, so it holds only characters
+// that cannot leave a directory or deceive a reader. The zero value means that no id could be
+// read.
 type ID string
 
-// ParseID is the only way in from outside. It accepts what AINL's read_result
-// can open and a person can tell apart (AINL-31): 1 to 250 bytes of NFC UTF-8
+// ParseID checks an id from outside; no other function makes one. It accepts ids that AINL's
+// read_result can open and that people can tell apart (AINL-31): 1 to 250 bytes of NFC UTF-8
 // without "/", "..", control or format characters.
 func ParseID(s string) (ID, error) {
 	switch {
@@ -44,7 +44,7 @@ func ParseID(s string) (ID, error) {
 	return ID(s), nil
 }
 
-// beyondASCII reports what may have more than one form.
+// beyondASCII reports whether a character may have more than one form.
 func beyondASCII(r rune) bool { return r >= utf8.RuneSelf }
 
 // hidden reports characters that a terminal acts on or does not show: C0, C1,
@@ -56,14 +56,14 @@ func hidden(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
 }
 
-// visible reports whether a name can be shown and compared: it has at least
-// one character and none that is hidden.
+// visible reports whether a name can be shown and compared: it is not empty, and no character
+// is hidden.
 func visible(name string) bool {
 	return name != "" && !strings.ContainsFunc(name, hidden)
 }
 
-// Dir returns a directory name of our own for the task: the id itself, or a
-// digest for the one legal id that a directory cannot have, ".".
+// Dir returns a directory name for the task: the id itself, or a digest for ".", the one valid
+// id that no directory can have.
 func (id ID) Dir() string {
 	if id != "." {
 		return string(id)

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// windows reads change_window (AINL-58): one interval or a list of them. A
-// window that cannot be read refuses the task: it must not mean "any time".
+// windows reads change_window (AINL-58): one interval or a list of them. An unreadable window
+// refuses the task: it must not mean "any time".
 func (r *request) windows(at int) []Window {
 	switch {
 	case at == none:
@@ -79,7 +79,7 @@ func parseDuration(s string) (time.Duration, error) {
 	}
 	var sum time.Duration
 	for i, unit := range []time.Duration{7 * 24 * time.Hour, 24 * time.Hour, time.Hour, time.Minute, time.Second} {
-		n, _ := strconv.Atoi(parts[i+1]) // "" is 0, and the expression leaves nothing else to go wrong
+		n, _ := strconv.Atoi(parts[i+1]) // "" is 0; the expression allows nothing else that fails
 		sum += time.Duration(n) * unit
 	}
 	return sum, nil

@@ -2,11 +2,11 @@ package envelope
 
 import "slices"
 
-// A Kind is the machine-readable cause in a result's error.kind. The set is
-// that of the canonical error table, and each dialect has a code for each.
+// A Kind is the machine-readable cause in a result's error.kind. The set is the canonical error
+// table; each dialect has a code for each kind.
 type Kind string
 
-// The kinds of error. The comment says who can fix it.
+// The kinds of error. The comment names the party that can fix it.
 const (
 	InvalidJSON        Kind = "invalid_json"              // sender: the line is not JSON
 	InvalidEnvelope    Kind = "invalid_envelope"          // sender: a field is missing or wrong
@@ -19,13 +19,13 @@ const (
 	ContextUnavailable Kind = "context_unavailable"       // sender: a file that the task names is not there
 	DeadlineExceeded   Kind = "deadline_exceeded"         // sender: too late
 	ChangeWindowMissed Kind = "change_window_missed"      // sender: the window is over or unreachable
-	ApprovalDenied     Kind = "approval_denied"           // approver said no
-	ApprovalExpired    Kind = "approval_expired"          // approver said nothing in time
-	PolicyViolation    Kind = "policy_violation"          // operator's rules say no
-	BudgetExceeded     Kind = "budget_exceeded"           // over the task's or operator's budget
-	DelegationCycle    Kind = "delegation_cycle"          // agent: asked for what it is part of itself
-	DuplicateConflict  Kind = "duplicate_conflict"        // sender: the id is taken by another content
-	Cancelled          Kind = "cancelled"                 // somebody asked for it to stop
+	ApprovalDenied     Kind = "approval_denied"           // approver: denied it
+	ApprovalExpired    Kind = "approval_expired"          // approver: did not decide in time
+	PolicyViolation    Kind = "policy_violation"          // operator: the rules forbid it
+	BudgetExceeded     Kind = "budget_exceeded"           // the budget of the task or of the operator is spent
+	DelegationCycle    Kind = "delegation_cycle"          // agent: asked for a task that it is part of
+	DuplicateConflict  Kind = "duplicate_conflict"        // sender: the id belongs to a task with other content
+	Cancelled          Kind = "cancelled"                 // a cancellation was requested
 	Timeout            Kind = "timeout"                   // agent: ran too long
 	IdleTimeout        Kind = "idle_timeout"              // agent: printed nothing for too long
 	ExitTimeout        Kind = "exit_timeout"              // agent: answered and did not exit
@@ -34,36 +34,36 @@ const (
 	OutputInvalid      Kind = "agent_output_invalid"      // agent: no readable answer
 	ContractViolation  Kind = "output_contract_violation" // agent: a promised field is missing
 	IdentityMismatch   Kind = "agent_identity_mismatch"   // agent: answered for another task
-	AgentError         Kind = "agent_error"               // agent: says it failed, and not how
+	AgentError         Kind = "agent_error"               // agent: reported a failure without its cause
 	AgentCrashed       Kind = "agent_crashed"             // agent: bad exit or a signal
 	SpawnFailed        Kind = "agent_spawn_failed"        // operator: the command cannot be started
 	SandboxUnavailable Kind = "sandbox_unavailable"       // operator: the machine cannot make the agent's sandbox
-	RunLost            Kind = "run_lost"                  // the run is dead and nobody knows its answer
-	InternalError      Kind = "internal"                  // us
-	Unauthorized       Kind = "unauthorized"              // sender: does not prove to be who it says
-	DelegationDenied   Kind = "delegation_denied"         // agent: may not hand work to that one
-	NoCapableAgent     Kind = "no_capable_agent"          // operator: nobody takes it
+	RunLost            Kind = "run_lost"                  // the run is dead and its answer unknown
+	InternalError      Kind = "internal"                  // mailboxd
+	Unauthorized       Kind = "unauthorized"              // sender: does not prove its identity
+	DelegationDenied   Kind = "delegation_denied"         // agent: may not hand work to that agent
+	NoCapableAgent     Kind = "no_capable_agent"          // operator: no agent can take it
 	Capacity           Kind = "capacity"                  // sender: asks for too much at once
-	ValidationFailed   Kind = "validation_failed"         // sender: the message is well-formed, and what it asks makes no sense
-	ContextIntegrity   Kind = "context_integrity"         // sender: a file is not what its hash says
-	DependencyFailed   Kind = "dependency_failed"         // what it needs did not come about
-	OversightExpired   Kind = "oversight_expired"         // overseer said nothing in time
-	OversightRejected  Kind = "oversight_rejected"        // overseer said no
+	ValidationFailed   Kind = "validation_failed"         // sender: the message is well-formed, and its request makes no sense
+	ContextIntegrity   Kind = "context_integrity"         // sender: a file does not match its hash
+	DependencyFailed   Kind = "dependency_failed"         // a task that it depends on did not succeed
+	OversightExpired   Kind = "oversight_expired"         // overseer: did not decide in time
+	OversightRejected  Kind = "oversight_rejected"        // overseer: refused it
 )
 
-// A Status is how a task ended, as it stands in its result (AINL-63).
+// A Status is the outcome of a task in its result (AINL-63).
 type Status string
 
-// The statuses we write. An agent's own word is kept verbatim, with review.
+// The statuses that mailboxd writes. An agent's own word is kept, with review.
 const (
 	OK       Status = "ok"
-	Failed   Status = "error"     // an agent ran, or was started
-	Partial  Status = "partial"   // an agent ran and says so
-	Stopped  Status = "cancelled" // somebody asked for it
-	Rejected Status = "rejected"  // no agent ran
+	Failed   Status = "error"     // a run was started
+	Partial  Status = "partial"   // a run was started, and its agent reports a partial success
+	Stopped  Status = "cancelled" // a cancellation was requested
+	Rejected Status = "rejected"  // no run was started
 )
 
-// kinds are all kinds that we write.
+// kinds are all kinds that mailboxd writes.
 var kinds = []Kind{
 	InvalidJSON, InvalidEnvelope, UnsupportedVersion, SecurityViolation, UnknownAgent, RoleMismatch,
 	UnsupportedTask, ContextTooLarge, ContextUnavailable, DeadlineExceeded, ChangeWindowMissed, ApprovalDenied,
@@ -74,11 +74,11 @@ var kinds = []Kind{
 	ValidationFailed, ContextIntegrity, DependencyFailed, OversightExpired, OversightRejected,
 }
 
-// Known reports whether a kind is one that we write, and no word of an agent.
+// Known reports whether mailboxd writes the kind. Other kinds are words of agents.
 func (k Kind) Known() bool { return slices.Contains(kinds, k) }
 
 // IsLineError reports whether an error kind concerns the line itself, not the work that the
-// line asks for.
+// line requests.
 func (k Kind) IsLineError() bool {
 	switch k {
 	case InvalidJSON, InvalidEnvelope, UnsupportedVersion, SecurityViolation:

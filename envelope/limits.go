@@ -10,8 +10,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// limits reads what a task may do, and until when (AINL-44 to AINL-49). A
-// limit that cannot be read refuses the task: it must not mean "no limit".
+// limits reads the limits of the task (AINL-44 to AINL-49). An unreadable limit refuses the
+// task: it must not mean "no limit".
 func (r *request) limits() {
 	t := &r.task
 	t.Sensitivity = r.sensitivity(r.member(0, "sensitivity"))
@@ -24,8 +24,7 @@ func (r *request) limits() {
 	t.HumanApprover = r.name(r.member(0, "human_approver"))
 }
 
-// sensitivity reads a rung of the ladder of AINL-44. A word that is not on it
-// travels least.
+// sensitivity reads a level of AINL-44. An unknown word means the most restricted level.
 func (r *request) sensitivity(at int) Sensitivity {
 	if !r.is(at, '"') {
 		return Internal
@@ -51,8 +50,8 @@ func (r *request) budget(at int) Budget {
 	return Budget{Tokens: r.amount(r.member(at, "tokens")), USDCents: r.amount(r.member(at, "usd_cents"))}
 }
 
-// tools reads allowed_tools (AINL-47). The agent gets them joined by commas,
-// so a comma would turn one tool into two.
+// tools reads allowed_tools (AINL-47). The agent gets the names joined by commas, so a name
+// with a comma would become two.
 func (c *check) tools(at int) []string {
 	tools := c.names(at)
 	if slices.ContainsFunc(tools, func(tool string) bool { return strings.Contains(tool, ",") }) {
@@ -62,8 +61,8 @@ func (c *check) tools(at int) []string {
 	return tools
 }
 
-// approval reads approval_required (AINL-48); booleans are the words of the
-// second upstream contract (F6).
+// approval reads approval_required (AINL-48). A boolean is the form of the second upstream
+// contract (F6).
 func (r *request) approval(at int) Approval {
 	if at == none {
 		return ApprovalNone
@@ -83,7 +82,7 @@ func (r *request) approval(at int) Approval {
 		}
 	}
 	r.refuse(at, `must be "none", "pre", "post" or "both"`)
-	return ApprovalBoth // anyone who looks at a refused task sees the strictest
+	return ApprovalBoth // so that a display of the refused task shows the strictest
 }
 
 // instant reads an RFC 3339 time with a zone (AINL-45).
@@ -96,8 +95,8 @@ func (c *check) instant(at int) time.Time {
 	return instant
 }
 
-// parseInstant reads an RFC 3339 time. A leap second, which Go does not have,
-// is read as the second after it.
+// parseInstant reads an RFC 3339 time. Go has no leap seconds, so one is read as the second
+// after it.
 func parseInstant(s string) (time.Time, error) {
 	const seconds = len("2026-12-31T23:59")
 	leap := strings.HasPrefix(s[min(len(s), seconds):], ":60")
@@ -126,16 +125,15 @@ func (r *request) policy(at int) {
 	r.task.ChangeWindows = r.windows(r.member(at, "change_window"))
 }
 
-// ParentTask is the metadata key with which an agent that has several tasks
-// says for which one it asks. It is a choice among those and nothing more.
+// ParentTask is the metadata key with which an agent that works on several tasks names the
+// parent of its request. mailboxd accepts only a task that the agent works on.
 const ParentTask = "mbx.parent_task_id"
 
-// ThreadID is the metadata key with which a task says which conversation it is
-// part of.
+// ThreadID is the metadata key with which a task names its conversation.
 const ThreadID = "mbx.thread_id"
 
-// metadata reads metadata (AINL-53). Other keys that start with "mbx.", except
-// SenderKeys, are ours: a sender cannot write our record (row 23).
+// metadata reads metadata (AINL-53). mailboxd alone sets the other keys that start with "mbx.",
+// except SenderKeys: a sender cannot write mailboxd's records.
 func (r *request) metadata(at int) {
 	if !r.is(at, '{') {
 		return

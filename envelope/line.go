@@ -11,12 +11,11 @@ type Piece struct {
 	Findings Findings
 }
 
-// ReadLine takes one line of a task file apart. A blank line has no pieces and
-// nearly every other has one. Two writers may share a line, one of them
-// perhaps cut off (row 13): the complete objects at the front of the line and
-// at its end then become a Piece each, with a warning, and what lies between
-// is one refused Piece. Nothing is read out of the middle of a fragment. The
-// tasks keep the slice they were given and point into it.
+// ReadLine reads one line of a task file. A blank line has no pieces and most lines have one.
+// Two writers may share a line, and one of them may be cut off in the middle of a write. The
+// complete objects at the front of the line and at its end then become a Piece each, with a
+// warning, and the text between them becomes one refused Piece. No object is read from the
+// middle of a fragment. The tasks keep the given slice and point into it.
 func ReadLine(line []byte, how Reading) []Piece {
 	line = trim(line)
 	if len(line) == 0 {
@@ -38,16 +37,15 @@ func ReadLine(line []byte, how Reading) []Piece {
 		}
 		pieces = append(pieces, Piece{t, findings})
 	}
-	return innocent(pieces)
+	return dropAnswered(pieces)
 }
 
-// SharedLine is what there is to say about an envelope that was not alone in
-// its line.
+// SharedLine is the warning about an envelope that was not alone in its line.
 var SharedLine = Finding{Message: "shared its line with another envelope"}
 
-// innocent takes the id away from a fragment when a complete piece has it too:
-// its sender was cut off, tried again, and waits for that answer.
-func innocent(pieces []Piece) []Piece {
+// dropAnswered removes the id of a fragment if a complete piece has it too: the sender was cut
+// off, tried again, and waits for the answer to the complete piece.
+func dropAnswered(pieces []Piece) []Piece {
 	taken := map[ID]bool{}
 	for _, p := range pieces {
 		taken[p.Task.ID] = taken[p.Task.ID] || !p.Findings.Refused()
@@ -68,15 +66,14 @@ const space = " \t\r\n"
 
 // A Span is a part of a line: a complete object, or a fragment.
 type Span struct {
-	Raw      []byte // all of it but the white space around it
+	Raw      []byte // without the white space around it
 	Fragment bool   // it is no complete object
 
 	from int
 }
 
-// Answerable reports whether a complete object behind a fragment is a request of its
-// own: one that is taken, or one that is refused, has all that marks a request, and has a
-// safe id that an answer can go to.
+// Answerable reports whether a complete object behind a fragment is a request of its own: a
+// valid request, or a refused one with all marks of a request and a safe id for an answer.
 func Answerable(object []byte, how Reading) bool {
 	t, findings := DecodeTask(object, how)
 	if !findings.Refused() {
@@ -87,9 +84,9 @@ func Answerable(object []byte, how Reading) bool {
 	return t.ID != "" && c.parse(object) && c.has("schema_version", "task_id", "requester_id", "target_agent")
 }
 
-// Split finds the complete objects at the front of a line without white space
-// around it, then the longest run of them at its end that begins with a valid
-// one: an envelope that can be answered. The spans point into the line.
+// Split finds the complete objects at the front of a line without white space around it, then
+// the longest sequence of objects at its end that begins with a valid one. The spans point into
+// the line.
 func Split(line []byte, valid func(object []byte) bool) []Span {
 	s := splitter{line: line, valid: valid, met: make([]bool, len(line))}
 	spans, rest := s.run(0)
@@ -107,11 +104,11 @@ func Split(line []byte, valid func(object []byte) bool) []Span {
 	return append(spans, back...)
 }
 
-// A splitter remembers which braces a scan has met as structure: what breaks
-// off the value around such a brace breaks off its own value too, or leaves
-// something after it, so it need not be tried again. Only a value right before
-// the break may begin a run. That bounds the work: of the scans that pass a
-// byte, few hold it for structure and few for the inside of a string.
+// A splitter remembers which braces a scan has read as structure. An error that breaks off the
+// value around such a brace breaks off the brace's own value too, or leaves text after it, so
+// the brace needs no second try. Only a value right before the error may begin a sequence. That
+// bounds the work: of the scans that pass a byte, few read it as structure and few as the
+// inside of a string.
 type splitter struct {
 	line  []byte
 	valid func(object []byte) bool
@@ -119,7 +116,7 @@ type splitter struct {
 	met   []bool
 }
 
-// tail finds the longest run after from that reaches the end of the line.
+// tail finds the longest sequence of objects behind from that reaches the end of the line.
 func (s *splitter) tail(from int) []Span {
 	for at := from; at < len(s.line); at++ {
 		if s.line[at] != '{' || s.met[at] {
@@ -136,12 +133,12 @@ func (s *splitter) tail(from int) []Span {
 	return nil
 }
 
-// mostPieces is how many objects side by side are told apart. More writers
-// than that do not share a line, and "{}" a million times is no message.
+// mostPieces limits the objects in a line: no more writers share one, and "{}" a million times
+// is no message.
 const mostPieces = 100
 
-// run reads objects from a brace on, and returns them with the end of the
-// last, or the start when there is none.
+// run reads objects from a brace on. It returns them with the end of the last, or the start if
+// there is none.
 func (s *splitter) run(from int) (spans []Span, rest int) {
 	for rest = from; rest < len(s.line) && s.line[rest] == '{' && len(spans) < mostPieces; {
 		end, err := s.doc.scan(s.line, rest, len(s.line))
@@ -155,9 +152,8 @@ func (s *splitter) run(from int) (spans []Span, rest int) {
 	return spans, rest
 }
 
-// meet remembers the braces of the scan before. An object that ends right
-// where the scan broke off may still begin a run, if the line ends there or
-// goes on with another object.
+// meet remembers the braces of the last scan. An object that ends right where the scan broke
+// off may still begin a sequence, if the line ends there or another object follows.
 func (s *splitter) meet(err *syntaxError) {
 	open := int32(brokenOff)
 	if err != nil && (err.at == len(s.line) || s.line[err.at] == '{') {

@@ -34,10 +34,10 @@ var (
 	torn    = a[:len(a)/2]
 )
 
-// of2 is a request of a major version that nobody reads.
+// of2 is a request of a major version that is not supported.
 func of2(line string) string { return strings.Replace(line, `"1.0"`, `"2.0"`, 1) }
 
-// lines are what may stand between two newlines, and what becomes of it.
+// lines are texts between two newlines, and the pieces of each.
 var lines = []struct {
 	row, line string
 	want      []string
@@ -117,7 +117,7 @@ func TestThePiecesOfALineAreTheWholeLine(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotJSONIsDescribed(t *testing.T) {
+func TestTheErrorOfInvalidJSONSaysWhatIsWrong(t *testing.T) {
 	for line, want := range map[string]string{
 		request("input", `{"payload":{"a":[1,NaN]}}`): `input.payload.a[1]: is NaN, which JSON does not have (byte 192)`,
 		request("metadata", `{"ainl.x":Infinity}`):    `metadata["ainl.x"]: is Infinity, which JSON does not have (byte 209)`,

@@ -9,9 +9,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A Manifest is an AgentManifest: what an agent may do and be asked. It never
-// says how the agent is started; no file of the mailbox can (AINL-24). A
-// decoded Manifest is not changed any more and may be shared.
+// A Manifest is an AgentManifest: the permissions of an agent. It never says how to start the
+// agent; no file of the mailbox can (AINL-24). A decoded Manifest does not change and may be
+// shared.
 type Manifest struct {
 	AgentID     string // agent_id, compared byte for byte with target_agent (AINL-11)
 	Name        string // name, version and description inform people only (AINL-12)
@@ -19,27 +19,27 @@ type Manifest struct {
 	Description string
 
 	RoleTypes      []string // role_types the agent has; empty: every role (AINL-13)
-	AvailableTools []string // nil: not given; else the most it may ever use (AINL-14)
+	AvailableTools []string // nil: not given; else the only tools that it may ever use (AINL-14)
 
 	ExecutionMode   ExecutionMode
 	TrustDomain     string          // "" when not given (AINL-60)
 	ApprovalDefault bool            // requires_human_approval.default (AINL-17)
 	ApprovalByType  map[string]bool // requires_human_approval.for_task_types
-	BudgetClass     string          // names a table of our configuration (AINL-18)
+	BudgetClass     string          // the name of a table in the configuration of mailboxd (AINL-18)
 	Locality        Locality
 	MaxContextSize  int64    // in tokens (AINL-20); 0: not given
 	Contact         Contact  // for agents that pull their tasks
 	PolicyRefs      []string // opaque URIs (AINL-22)
 	Origin          Origin   // provenance (AINL-23)
 
-	Extra      jsontext.Value // fields we do not know, an object; nil for none
+	Extra      jsontext.Value // unknown fields, an object; nil for none
 	NearMisses Findings       // refusals of what is probably a misspelt control; the control near_misses decides
 
-	SHA256 string `json:"-"` // of its bytes, in hexadecimal; approvals cover it
+	SHA256 string `json:"-"` // hex SHA-256 of its bytes; approvals cover it
 }
 
-// An ExecutionMode says whether an agent only talks (AINL-15). The zero value
-// is "not given".
+// An ExecutionMode tells whether an agent may execute actions (AINL-15). The zero value is "not
+// given".
 type ExecutionMode string
 
 // The execution modes.
@@ -49,8 +49,7 @@ const (
 	Hybrid    ExecutionMode = "hybrid"
 )
 
-// A Locality says where an agent thinks (AINL-19). The zero value is "not
-// given".
+// A Locality is where the model of an agent runs (AINL-19). The zero value is "not given".
 type Locality string
 
 // The localities.
@@ -59,21 +58,21 @@ const (
 	Remote Locality = "remote"
 )
 
-// A Contact says where a pull agent looks for its tasks (AINL-21).
+// A Contact is the place where an agent that pulls tasks reads them (AINL-21).
 type Contact struct {
 	Queue     string
 	InboxFile string // slash-separated path below the root
 }
 
-// An Origin says where an agent comes from. It informs people only.
+// An Origin is the provenance of an agent. It informs people only.
 type Origin struct {
 	Owner      string
 	CreatedAt  string // as written; nothing depends on it
 	SourceRepo string
 }
 
-// RequiresApproval reports whether a person must agree before the agent takes
-// a task of the type: the type's own entry, else the default (AINL-17).
+// RequiresApproval reports whether a person must approve a task of the type before the agent
+// takes it: the entry of the type, else the default (AINL-17).
 func (m Manifest) RequiresApproval(taskType string) bool {
 	if required, ok := m.ApprovalByType[taskType]; ok {
 		return required
@@ -81,9 +80,9 @@ func (m Manifest) RequiresApproval(taskType string) bool {
 	return m.ApprovalDefault
 }
 
-// DecodeManifest reads an AgentManifest. Only schema_version and agent_id are
-// required (AINL-10 to AINL-23); what is there must be right, because each
-// field is a limit.
+// DecodeManifest reads an AgentManifest. Only schema_version and agent_id are required (AINL-10
+// to AINL-23). A wrong value of another field refuses the manifest, because each field is a
+// limit.
 func DecodeManifest(raw []byte) (Manifest, Findings) {
 	c := check{document: documents.Get().(*document)}
 	defer c.release()
@@ -116,7 +115,7 @@ func DecodeManifest(raw []byte) (Manifest, Findings) {
 	}
 	m.Contact = c.contact(c.member(0, "contact"))
 	m.Origin = c.origin(c.member(0, "provenance"))
-	c.strangers()
+	c.warnUnknown()
 	m.NearMisses = c.nearMisses(0, InManifest)
 	sum := sha256.Sum256(raw)
 	m.SHA256 = hex.EncodeToString(sum[:])
@@ -187,8 +186,8 @@ func (c *check) origin(at int) Origin {
 	}
 }
 
-// strangers warns about fields we do not know: a misspelt limit is none.
-func (c *check) strangers() {
+// warnUnknown warns about unknown fields: a misspelt limit limits nothing.
+func (c *check) warnUnknown() {
 	for name := range c.members(0) {
 		if !slices.ContainsFunc(manifestFields, func(known string) bool { return c.says(name, known) }) {
 			c.warn(name, "is not a field we know")

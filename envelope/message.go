@@ -6,10 +6,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A Dialect names the words in which a message is said.
+// A Dialect is the language of a message.
 type Dialect string
 
-// The dialects that we speak.
+// The dialects that mailboxd reads and writes.
 const (
 	AINL  Dialect = "ainl"  // AgentTaskRequest and AgentTaskResult, the mailbox's own
 	CLowl Dialect = "clowl" // CLowl v0.2
@@ -18,118 +18,116 @@ const (
 	Clutch Dialect = "clutch" // Clutch Protocol v0
 )
 
-// An Act is what a message does, in whatever dialect it is said.
+// An Act is what a message does, in any dialect.
 type Act string
 
-// The acts. The comment says who says it, to whom.
+// The acts. The comment names sender and recipient.
 const (
-	Requests  Act = "task.requested"   // requester to agent: do this
-	Accepts   Act = "task.accepted"    // agent to requester: will do
-	Reports   Act = "task.progress"    // agent to requester: this far
-	Waits     Act = "task.waiting"     // agent to requester: not going on, for a reason
-	Completes Act = "task.completed"   // agent to requester: done, and this is the answer
-	Fails     Act = "task.failed"      // agent to requester: will not be done, and why
-	Cancels   Act = "cancel.requested" // requester to agent: stop that
-	Stops     Act = "task.cancelled"   // agent to the sender of the cancellation: stopped
-	Delegates Act = "task.delegated"   // agent to agent: do this for me
-	Inquires  Act = "review.inquiry"   // overseer to agent: not yet, for a reason
-	Informs   Act = "info"             // anybody to anybody
-	Asks      Act = "status.query"     // anybody to anybody: how far is it
-	Tells     Act = "status.answer"    // the answer to that
-	Announces Act = "agent.registered" // agent to everybody: what it can do
-	Updates   Act = "agent.updated"    // agent to everybody: what it can do now
-	Beats     Act = "agent.heartbeat"  // agent to everybody: it is there
-	Calls     Act = "tool.called"      // agent to us: use this tool
-	Returns   Act = "tool.result"      // what the tool gave
-	Breaks    Act = "tool.failed"      // why the tool gave nothing
-	Routes    Act = "routing.decided"  // we to the requester: which agent was chosen
-	Strands   Act = "routing.failed"   // we to the requester: no agent can do it
+	Requests       Act = "task.requested"   // requester to agent: do this task
+	Accepts        Act = "task.accepted"    // agent to requester: the task will be done
+	Reports        Act = "task.progress"    // agent to requester: how far the task is
+	Waits          Act = "task.waiting"     // agent to requester: the task waits, and why
+	Completes      Act = "task.completed"   // agent to requester: the task is done, with the answer
+	Fails          Act = "task.failed"      // agent to requester: the task will not be done, and why
+	Cancels        Act = "cancel.requested" // requester to agent: stop that task
+	Stops          Act = "task.cancelled"   // agent to the sender of the cancellation: the task is stopped
+	Delegates      Act = "task.delegated"   // agent to agent: do this task for me
+	Inquires       Act = "review.inquiry"   // overseer to agent: not approved yet, and why
+	Informs        Act = "info"             // any participant to any other
+	Asks           Act = "status.query"     // any participant to any other: how far is the task
+	ReportsStatus  Act = "status.answer"    // the answer to status.query
+	Announces      Act = "agent.registered" // agent to all: its capabilities
+	Updates        Act = "agent.updated"    // agent to all: its changed capabilities
+	SendsHeartbeat Act = "agent.heartbeat"  // agent to all: it is alive
+	Calls          Act = "tool.called"      // agent to mailboxd: use this tool
+	Returns        Act = "tool.result"      // the result of the tool
+	FailsTool      Act = "tool.failed"      // why the tool gave no result
+	Routes         Act = "routing.decided"  // mailboxd to the requester: the chosen agent
+	FailsToRoute   Act = "routing.failed"   // mailboxd to the requester: no agent can do the task
 )
 
-// A Tie is how a task belongs to the one above it. The zero value is AINL's: an
-// agent asked for it while it worked, and goes on.
+// A Tie is the relation of a task to its parent. The zero value is AINL's: the agent of the
+// parent asked for it and keeps running.
 type Tie string
 
 // The ties.
 const (
-	Member   Tie = "member"   // the one above is for several agents at once, and gathers what they answer (CLOWL-09)
-	Transfer Tie = "transfer" // what becomes of this one becomes of the one above (CLOWL-31)
-	Fork     Tie = "fork"     // they have nothing to do with each other any more (CLOWL-32)
-	Assist   Tie = "assist"   // the agent of the one above waits for this one, and goes on with its answer (CLOWL-33, CAP-19)
-	Oversee  Tie = "oversee"  // an overseer is to approve of what the agent of the one above answered (CAP-24)
+	Member   Tie = "member"   // the parent is for several agents at once, and gathers their answers (CLOWL-09)
+	Transfer Tie = "transfer" // the outcome of this task is the outcome of the parent (CLOWL-31)
+	Fork     Tie = "fork"     // both are independent (CLOWL-32)
+	Assist   Tie = "assist"   // the agent of the parent waits for the answer of this task, and goes on with it (CLOWL-33, CAP-19)
+	Oversee  Tie = "oversee"  // an overseer reviews the answer of the parent (CAP-24)
 )
 
-// Everybody, alone in To, is every agent that can do it (CLOWL-09).
+// Everybody, alone in To, means every agent that can do the task (CLOWL-09).
 const Everybody = "*"
 
-// Ourselves is who speaks for no agent.
-const Ourselves = "mailboxd"
+// Mailboxd is the sender of mailboxd's own messages.
+const Mailboxd = "mailboxd"
 
-// A Message is something said between participants: agents, people, and us. Its
-// fields are what all dialects have in common; what only its own has stays in
-// Data, Extra and Raw, so that encoding it again in the same dialect loses nothing.
-// Codecs make messages from lines, and we make our own. A Message that was
-// decoded is never changed and may be shared.
+// A Message is a message between participants: agents, people, and mailboxd. Its fields are
+// common to all dialects. The members that only one dialect has stay in Data, Extra and Raw, so
+// that encoding the message again in the same dialect loses nothing. Codecs decode messages
+// from lines; mailboxd also makes its own. A decoded Message does not change and may be shared.
 type Message struct {
-	Raw     []byte  // the exact bytes, a secret in them struck out; nil for one that was not said yet
-	Hash    string  // hex sha256 of the canonical content, without what Raw is struck of
-	Dialect Dialect // whose words Data and Extra are; "" for nobody's
+	Raw     []byte  // the exact bytes, with any secret redacted; nil for a message that was not sent yet
+	Hash    string  // hex SHA-256 of the canonical content, without the members that Raw has redacted
+	Dialect Dialect // the dialect of Data and Extra; "" for none
 	Act     Act
 
-	ID     string    // what its sender calls the message; "" where messages have no names
-	Task   ID        // the task that it asks for, or is about, by the name its sender knows it by; "" when Cause says it
-	Cause  string    // the ID of the message that it is a reply to; "" for none
-	Thread string    // which conversation it is part of; "" for none of its own
-	Trace  string    // which chain of work, over many conversations; "" for none
-	From   string    // who says it; nobody proves that, see Secret
-	To     []string  // to whom: one, several, or Everybody alone
-	Time   time.Time // zero: not said
+	ID     string    // the sender's name for the message; "" in a dialect without such names
+	Task   ID        // the task that it requests or is about, by the name that its sender uses; "" when Cause names the message instead
+	Cause  string    // the ID of the message that it replies to; "" for none
+	Thread string    // its conversation; "" for none of its own
+	Trace  string    // its chain of work, over many conversations; "" for none
+	From   string    // the claimed sender; see Secret
+	To     []string  // the recipients: one, several, or Everybody alone
+	Time   time.Time // zero: not given
 
-	Secret string // what proves From; never written to anything that we keep
+	Secret string // the proof of From; never written to a file
 
-	Type string         // what kind of work, or of news
+	Type string         // the type of the work or of the information
 	Text string         // for people
-	Data jsontext.Value // for machines, an object in the words of Dialect; nil for none
+	Data jsontext.Value // for machines, an object in the form of Dialect; nil for none
 
 	Attachments   []Attachment
 	Context       Context
-	Deterministic bool // the answer can be had again
-	WantsReply    bool // its sender goes on when it has an answer
+	Deterministic bool // the same request gives the same answer again
+	WantsReply    bool // its sender waits for an answer
 
-	Tie      Tie      // of what it delegates
-	Failure  Failure  // what went wrong
-	Supports []string // what an agent announces that it takes: "search:web"
+	Tie      Tie      // the tie of the task that it delegates
+	Failure  Failure  // the error
+	Supports []string // the types of work that an agent announces, such as "search:web"
 
-	// Request is what is asked for, when it Requests or Delegates: what policy,
-	// agents and the ledger work with. Its Raw, Hash, ID, Requester, Agent are those
-	// of the message.
+	// Request is the requested task, if the message Requests or Delegates. Its Raw, Hash, ID,
+	// Requester and Agent are those of the message.
 	Request Task
 
-	// Answer is what was found out, when it Completes or Fails.
+	// Answer is the result, if the message Completes or Fails.
 	Answer Result
 
-	Extra jsontext.Value // top-level members that the dialect does not know, an object; nil for none
+	Extra jsontext.Value // top-level members that the dialect does not define, an object; nil for none
 
-	Clutch *ClutchPart // what only Clutch says; nil for a message of another dialect
-	Asked  *ClutchPart // of the request that the message is about, which echoes its trace and domain; nil: none
+	Clutch *ClutchPart // the members that only Clutch has; nil for a message of another dialect
+	Asked  *ClutchPart // those of the request that the message is about: the message repeats its trace and domain; nil for none
 }
 
 // A Context is material that many messages share by reference (CLOWL-13).
 type Context struct {
 	Ref    string // a path or a URL; "" for none
-	Hash   string // lower-case hex SHA-256 of what lies there; "" when nobody says
-	Inline string // what to use when nothing lies there; "" for nothing
+	Hash   string // lower-case hex SHA-256 of the content at Ref; "" if not given
+	Inline string // the content to use if nothing is at Ref; "" for none
 }
 
-// A Failure is why something was not done, so that any dialect can say it.
+// A Failure is the reason why a task was not done. Any dialect can express it.
 type Failure struct {
 	Kind    Kind
-	Code    string // as its sender said it: "E003", "504"
+	Code    string // the sender's code: "E003", "504"
 	Message string
-	Retry   bool // a message that is put right, or sent later, may succeed
+	Retry   bool // a corrected or later message may succeed
 }
 
-// An Attachment is a thing handed over with a message (CAP-16). Raw is all of it.
+// An Attachment is an attachment of a message (CAP-16). Raw is all of it.
 type Attachment struct {
 	Type   string         // tool_call_result, file, python_object, text_snippet
 	Server string         // tool_call_result: whose tool
@@ -137,5 +135,5 @@ type Attachment struct {
 	Path   string         // file: a path
 	URL    string         // file: or a URL
 	Text   string         // text_snippet
-	Raw    jsontext.Value // the whole object; nil when the fields above say it all
+	Raw    jsontext.Value // the whole object; nil if the fields above have all of it
 }

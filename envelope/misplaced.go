@@ -7,10 +7,9 @@ import (
 	"strings"
 )
 
-// families are the messages that may be taken for one another, each with the
-// marks it is known by, and the dialect that it is a message of. The request is
-// known by asking somebody.
-var families = []struct {
+// objectKinds are the messages that a sender may confuse with a request, each with its marks and
+// its dialect. A request has a target_agent or a requester_id.
+var objectKinds = []struct {
 	name    string
 	dialect Dialect
 	has     func(*check) bool
@@ -28,12 +27,12 @@ const requestName = "an AgentTaskRequest"
 
 var capTypes = []string{"message", "delegation_notice", "error_response", "oversight_inquiry"}
 
-// misplaced refuses, by its name, what is not a request, and what is two
-// things at once. Somebody waits for an answer only if a request is in it: the
-// task_id of a result, say, is another's.
+// misplaced refuses an object that is no request, by its name, and one with the marks of two
+// kinds. A sender waits for an answer only if the object has the marks of a request: the
+// task_id of a result, for example, belongs to another task.
 func (r *request) misplaced() bool {
 	var is []string
-	for _, members := range families {
+	for _, members := range objectKinds {
 		if members.has(r.check) {
 			is = append(is, members.name)
 		}
@@ -52,9 +51,9 @@ func (r *request) misplaced() bool {
 	return true
 }
 
-// MarkedAs returns the dialect of which an object bears the mark (mapping 2.1),
-// valid or not. What bears none, several at once, or that of something else is
-// AINL's to refuse by its name.
+// MarkedAs returns the dialect whose marks an object has (mapping 2.1), valid or not. It
+// returns AINL for an object with no marks, with those of several dialects, or with those of
+// another kind of object: AINL's reader refuses that by its name.
 func MarkedAs(object []byte) Dialect {
 	c := check{document: documents.Get().(*document)}
 	defer c.release()
@@ -62,7 +61,7 @@ func MarkedAs(object []byte) Dialect {
 		return AINL
 	}
 	marked := Dialect("")
-	for _, members := range families {
+	for _, members := range objectKinds {
 		switch {
 		case !members.has(&c):
 		case marked != "" || members.dialect == "":

@@ -24,7 +24,7 @@ const (
 	inSecurityPolicy
 )
 
-// sections has the controls of each section.
+// sections has the controls of each section and the sections inside it.
 var sections = map[Section]struct {
 	controls []string
 	nullable []string           // those of them that may be null
@@ -54,27 +54,26 @@ var sections = map[Section]struct {
 	inSecurityPolicy:   {controls: []string{"sandbox", "tool_allowlist", "network"}},
 }
 
-// The parts of a control that may be null: the others still limit the task.
+// The parts of a control that may be null: the other parts still limit the task.
 var (
 	contractParts = []string{"format", "schema_ref", "must_include_fields"}
 	budgetParts   = []string{"tokens", "usd_cents"}
 )
 
-// fewestLetters is how many letters a near miss has at least. For a name of more than
-// shortName letters, two edits are a near miss, for others one.
+// fewestLetters is the length of the shortest near miss. A name of more than shortName letters
+// may differ by two edits, a shorter one by one.
 const (
 	fewestLetters = 5
 	shortName     = 8
 )
 
-// mostNearMisses limits the near misses of one object that are reported.
+// mostNearMisses limits the reported near misses of one object.
 const mostNearMisses = 20
 
-// NearMisses returns what is probably a control, and binds nobody: unknown members of a
-// section whose names are nearly those of its controls, and controls that are null
-// although the contract knows no null for them. Each is a refusal that names the field, below
-// path; Mode.Apply makes of it what the operator's mode says. An object that is no JSON has
-// none.
+// NearMisses returns probable controls that have no effect: unknown members of a section whose
+// names are nearly those of its controls, and controls that are null although the contract does
+// not allow null. Each is a refusal that names the field, below path; Mode.Apply turns it into
+// what the operator's mode says. A text that is no JSON object has none.
 func NearMisses(object []byte, path string, at Section) Findings {
 	c := check{document: documents.Get().(*document)}
 	defer c.release()
@@ -117,8 +116,8 @@ func (c *check) nearMisses(object int, at Section) (found Findings) {
 	return found
 }
 
-// meant returns the control that the name of a member nearly is, or "". A name that any
-// dialect defines is none.
+// meant returns the control whose name a member nearly has, or "". A name that any dialect
+// defines is no near miss.
 func (c *check) meant(name int, controls []string) string {
 	if defined[string(c.inner(name))] {
 		return ""
@@ -151,9 +150,9 @@ func folded(name string) []rune {
 	return letters
 }
 
-// withinEdits reports whether at most so many edits make b of a. To insert, to leave out and
-// to replace a letter is one edit each, and so is to exchange two neighbours: that is one slip
-// of a typist, although it could be counted as two replacements.
+// withinEdits reports whether at most that many edits turn a into b. An edit inserts, removes
+// or replaces a letter, or exchanges two neighbours: that is one slip of a typist, although it
+// could count as two replacements.
 func withinEdits(a, b []rune, most int) bool {
 	if len(a)-len(b) > most || len(b)-len(a) > most {
 		return false
@@ -179,8 +178,7 @@ func withinEdits(a, b []rune, most int) bool {
 	return last[len(b)] <= most
 }
 
-// Apply returns the findings of a control as its mode says: as they are, as warnings, or
-// none.
+// Apply returns the findings of a control as its mode says: unchanged, as warnings, or none.
 func (m Mode) Apply(found Findings) Findings {
 	if m == Enforce {
 		return found
@@ -194,8 +192,8 @@ func (m Mode) Apply(found Findings) Findings {
 	return warnings
 }
 
-// defined has the names of members that some dialect defines, in any of its messages. None
-// is a near miss, in no dialect.
+// defined has the names of the members that any dialect defines, in any of its messages. None
+// of them is a near miss, in any dialect.
 var defined = func() map[string]bool {
 	const ainl = `schema_version task_id requester_id target_agent target_role task_type description input refs payload
 		kind uri required_output_contract format schema_ref must_include_fields sensitivity deadline budget_limit

@@ -95,8 +95,8 @@ func TestNearMissesAreLimited(t *testing.T) {
 	}
 }
 
-// What the protocols define, and what ships with their references, is never a near miss,
-// wherever it stands.
+// A name that the protocols define, or that their reference samples have, is never a near miss,
+// in any object.
 func TestNoNameOfAShippedSampleIsANearMiss(t *testing.T) {
 	names := map[string]bool{}
 	for _, dir := range []string{"testdata", "dialect/testdata", "../examples"} {

@@ -9,22 +9,22 @@ import (
 	"unicode/utf8"
 )
 
-// outlined are the names of the members that an outline keeps: they tell which
-// dialect the object is of, what it asks for, who asks, and whom.
+// outlined are the members that an outline keeps: they tell the dialect of the object, the
+// request and its parties.
 var outlined = []string{
 	"schema_version", "task_id", "requester_id", "target_agent", "target_role", "task_type", // a request
-	"agent_id", "status", "role_types", "id", "system_prompt", "v", // what is no request
+	"agent_id", "status", "role_types", "id", "system_prompt", "v", // other objects
 	"clowl", "cl", "mid", "cid", "tid", "pid", "p", "from", "to", "ts", // CLowl
 	"sender_id", "recipient_id", "type", // CAP
 }
 
 const (
-	mostRepeats  = 2       // members of one name that are kept: two show that it is repeated
-	longestNoted = 4 << 10 // bytes of a name or value that is kept: twice the longest id, escaped
+	mostRepeats  = 2       // kept members of one name: two show that it is a duplicate
+	longestNoted = 4 << 10 // bytes of a kept name or value: twice the longest id, escaped
 	deepestLong  = 10_000  // levels of nesting
 )
 
-// errNotJSON says that a text is not one JSON object, or is nested too deep.
+// errNotJSON marks a text that is not one JSON object, or is nested too deep.
 var errNotJSON = errors.New("not a JSON object")
 
 // An outliner reads one JSON object (RFC 8259) from a stream. It holds a buffer of
@@ -33,14 +33,14 @@ type outliner struct {
 	in      *bufio.Reader
 	open    []byte         // the brackets that close the open containers
 	entered bool           // the innermost container was opened just now
-	outline []byte         // the members that are kept, each with a comma before it
-	kept    map[string]int // how many members of a name that are
-	noting  bool           // what is read is noted
-	note    []byte         // of that, at most one byte more than longestNoted
+	outline []byte         // the kept members, each with a comma before it
+	kept    map[string]int // the number of kept members by name
+	noting  bool           // whether reads are copied into note
+	note    []byte         // the copy, at most one byte more than longestNoted
 }
 
-// readOutline returns the outline of the object that a stream consists of. The
-// error is errNotJSON, or one of reading.
+// readOutline returns the outline of the object in a stream. The error is errNotJSON, or one of
+// reading.
 func readOutline(r io.Reader) ([]byte, error) {
 	o := outliner{in: bufio.NewReaderSize(r, 64<<10), kept: map[string]int{}}
 	c, err := o.next()
@@ -61,7 +61,7 @@ func readOutline(r io.Reader) ([]byte, error) {
 		}
 	}
 	if err == nil || errors.Is(err, io.EOF) {
-		err = errNotJSON // it goes on after its end, or ends before
+		err = errNotJSON // text after the end, or an end too early
 	}
 	return nil, err
 }
@@ -105,9 +105,8 @@ func (o *outliner) follow() (c byte, err error) {
 	return 0, nil
 }
 
-// member reads the name of a member, whose first byte is c, and returns the first
-// byte of its value. A member of the outermost object whose name is in outlined
-// is noted.
+// member reads the name of a member, whose first byte is c, and returns the first byte of its
+// value. It notes a member of the outermost object whose name is in outlined.
 func (o *outliner) member(c byte) (byte, error) {
 	if c != '"' {
 		return 0, errNotJSON
@@ -131,7 +130,7 @@ func (o *outliner) member(c byte) (byte, error) {
 	return o.next()
 }
 
-// wanted reports whether the member whose name was noted is to be kept.
+// wanted reports whether the outline keeps the member whose name was noted.
 func (o *outliner) wanted() bool {
 	if len(o.note) > longestNoted {
 		return false
@@ -173,7 +172,7 @@ func (o *outliner) value(c byte) (err error) {
 	return err
 }
 
-// keep adds the value that was noted to the outline.
+// keep adds the noted value to the outline.
 func (o *outliner) keep() {
 	if len(o.note) > longestNoted {
 		o.note = append(o.note[:0], "null"...)
@@ -181,7 +180,7 @@ func (o *outliner) keep() {
 	o.outline, o.noting = append(o.outline, o.note...), false
 }
 
-// see notes bytes that were read, if they are to be noted.
+// see notes bytes that were read, while noting is set.
 func (o *outliner) see(text ...byte) {
 	if o.noting {
 		o.note = append(o.note, text[:min(len(text), longestNoted+1-len(o.note))]...)
@@ -210,8 +209,8 @@ func (o *outliner) text() error {
 	}
 }
 
-// special reads what is not plain within a string: its end, an escape, or a
-// character beyond ASCII.
+// special reads one of the special parts of a string: its end, an escape, or a character beyond
+// ASCII.
 func (o *outliner) special() (ended bool, err error) {
 	r, size, err := o.in.ReadRune()
 	switch {

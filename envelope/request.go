@@ -2,23 +2,22 @@ package envelope
 
 import "slices"
 
-// legacyClutch are the types of Clutch's messages of before v0, which had no mark.
+// legacyClutch are the types of Clutch's messages before v0, which had no mark.
 var legacyClutch = []string{"PLAN", "PROPOSAL", "EXEC_REPORT", "REVIEW", "BLOCKER"}
 
-// Reading says how strictly a request is read. The zero value is Strict.
+// A Reading is how strictly a request is read. The zero value is Strict.
 type Reading int
 
 // The readings.
 const (
-	Strict Reading = iota // everything the contract requires is there
-	Legacy                // an envelope without schema_version is taken, and then without target_role (F6)
+	Strict Reading = iota // all fields that the contract requires must be there
+	Legacy                // an envelope without schema_version is accepted, and such an envelope also without target_role (F6)
 )
 
-// DecodeTask reads exactly one AgentTaskRequest; white space around it is not
-// part of it. When the findings refuse it, the Task still has Raw, Hash and
-// whatever could be read and is safe to use, so that its sender can be
-// answered; its ID is "" when there is nobody to answer. The Task keeps the
-// slice it was given and points into it.
+// DecodeTask reads exactly one AgentTaskRequest; white space around it is not part of it. When
+// the findings refuse it, the Task still has Raw, Hash and every field that could be read and
+// is safe to use, so that its sender gets an answer; its ID is "" if no safe id could be read.
+// The Task keeps the given slice and points into it.
 func DecodeTask(raw []byte, how Reading) (Task, Findings) {
 	c := check{document: documents.Get().(*document)}
 	defer c.release()
@@ -60,7 +59,7 @@ func (r *request) read() {
 	t.NearMisses = r.nearMisses(0, InRequest)
 }
 
-// salvage reads as much of a broken envelope as an answer to it needs.
+// salvage reads the members of a broken envelope that an answer needs.
 func (r *request) salvage() {
 	r.task.ID = Salvage(r.task.Raw)
 	if agent := ScrapString(r.task.Raw, "target_agent"); visible(agent) {
@@ -68,7 +67,8 @@ func (r *request) salvage() {
 	}
 }
 
-// parties reads who wants what from whom (AINL-30 to AINL-35).
+// parties reads the members that name the task, its requester and its agent (AINL-30 to
+// AINL-35).
 func (r *request) parties() {
 	t := &r.task
 	version := r.member(0, "schema_version")
@@ -95,7 +95,7 @@ func (r *request) parties() {
 	t.Type = r.name(r.required(0, "task_type"))
 }
 
-// agent reads target_agent. An empty one leaves the choice to us, as "*" does (AINL-33).
+// agent reads target_agent. An empty one leaves the choice to mailboxd, as "*" does (AINL-33).
 func (r *request) agent(at int) string {
 	if at != none && r.says(at, "") && r.kind(at) == '"' {
 		r.warn(at, `is empty, read as "*": the agent is chosen by the task`)
@@ -104,8 +104,8 @@ func (r *request) agent(at int) string {
 	return r.name(at)
 }
 
-// id reads a task_id (AINL-31). An integer is what AINL programs make of an
-// id of digits (F2); it is read by its digits, however many.
+// id reads a task_id (AINL-31). An AINL program writes an id of digits as an integer (F2); its
+// digits are the id, however many.
 func (c *check) id(at int) ID {
 	if at == none {
 		return ""
@@ -137,8 +137,8 @@ func (c *check) id(at int) ID {
 	return id
 }
 
-// input reads the material (AINL-37 to AINL-40). Whether a reference may be
-// opened is not a matter of shape.
+// input reads the material (AINL-37 to AINL-40). It does not check whether a reference may be
+// opened.
 func (r *request) input(at int) {
 	if !r.is(at, '{') {
 		return
@@ -164,7 +164,7 @@ func (r *request) input(at int) {
 	}
 }
 
-// contract reads what the answer must look like (AINL-41 to AINL-43).
+// contract reads the required form of the answer (AINL-41 to AINL-43).
 func (r *request) contract(at int) {
 	if !r.is(at, '{') {
 		return

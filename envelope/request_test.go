@@ -14,7 +14,7 @@ import (
 	"mailboxd/envelope"
 )
 
-// fields are the members of a request that is as short as it may be.
+// fields are the members of the shortest valid request.
 var fields = [][2]string{
 	{"schema_version", `"1.0"`},
 	{"task_id", `"t1"`},
@@ -233,7 +233,7 @@ func TestTheOlderContractIsReadOnlyWhenAskedFor(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoRequestIsRefusedByName(t *testing.T) {
+func TestAnObjectThatIsNoRequestIsRefusedByName(t *testing.T) {
 	for raw, want := range map[string]string{
 		string(fixture(t, "result-task-2026-03-09-0001.json")):                        "is an AgentTaskResult, not an AgentTaskRequest",
 		string(fixture(t, "manifest-openclaw.monitor.json")):                          "is an AgentManifest, not an AgentTaskRequest",

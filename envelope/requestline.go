@@ -6,9 +6,9 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// RequestLine returns a request with these members, among them task_id, as one
-// line without its line feed. It begins with task_id, so that anyone who sees only
-// the head of the line knows which task it asks for; the others are sorted.
+// RequestLine returns a request with these members, among them task_id, as one line without its
+// line feed. It begins with task_id, so that the head of the line tells which task it requests;
+// the other members are sorted.
 func RequestLine(members map[string]any) ([]byte, error) {
 	rest := maps.Clone(members)
 	delete(rest, "task_id")

@@ -7,7 +7,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// SchemaVersion is the version we write. Any 1.x is read.
+// SchemaVersion is the version that mailboxd writes. It reads any 1.x.
 const SchemaVersion = "1.0"
 
 // A Result is an AgentTaskResult: the one final answer to a task. Encode
@@ -24,19 +24,19 @@ type Result struct {
 	Review     Review
 	Error      Error
 	Provenance Provenance
-	Extra      jsontext.Value // fields we do not know, an object handed through; nil for none
+	Extra      jsontext.Value // unknown fields, an object, written as they are; nil for none
 }
 
-// An Output is what was found out and done.
+// An Output has the findings and actions of the agent.
 type Output struct {
 	Summary     string
 	Actions     []Action
-	Enforcement Levels         // who held which control; only mailboxd says it, nil when it does not
+	Enforcement Levels         // the Level of each control; only mailboxd sets it; nil for none
 	Extra       jsontext.Value // further fields of the agent's own, an object; nil for none
 }
 
-// NoSummary is the summary in the result of an agent that gave none (AINL-65). It is
-// ours: nobody is told it as the words of the agent.
+// NoSummary is the summary in the result of an agent that gave none (AINL-65). Messages never
+// show it as the words of the agent.
 const NoSummary = "The agent gave no summary."
 
 // An Action is one step an agent took or proposes (AINL-66).
@@ -51,38 +51,38 @@ type Action struct {
 type Cost struct {
 	Tokens   int64
 	USDCents int64
-	Unpriced bool // nobody knows the cents, and 0 stands for them
+	Unpriced bool // the cents are unknown, and 0 stands for them
 }
 
-// Most is the larger of both, number by number; cents that one of them knows
-// are known.
+// Most returns the larger of both costs, number by number. The cents are known if one of both
+// knows them.
 func (c Cost) Most(d Cost) Cost {
 	return Cost{Tokens: max(c.Tokens, d.Tokens), USDCents: max(c.USDCents, d.USDCents), Unpriced: c.Unpriced && d.Unpriced}
 }
 
-// A TimeUsed says when an agent ran, by our clock. Zero times are written as
-// the time the result was made.
+// A TimeUsed has the start and the end of the run, by mailboxd's clock. A zero time is written
+// as the time at which the result was made.
 type TimeUsed struct {
 	Started  time.Time
 	Finished time.Time
 	Wall     time.Duration
 }
 
-// A Review says whether a person should look, and why (AINL-70). The zero
-// value asks for nothing.
+// A Review tells whether a person must look, and why (AINL-70). The zero value requests
+// nothing.
 type Review struct {
 	Required bool
 	Reason   string
 }
 
-// Ask adds a reason why a person has to look; an agent's own wish is never
-// lowered.
+// Ask adds a reason why a person must look. It never removes the agent's own request for
+// review.
 func (r *Review) Ask(reason string) {
 	r.Required = true
 	r.Note(reason)
 }
 
-// Note adds something to say to anyone who looks, but does not ask anybody to.
+// Note adds a text for people who look, without a request to look.
 func (r *Review) Note(reason string) {
 	switch {
 	case r.Reason == "":
@@ -92,13 +92,13 @@ func (r *Review) Note(reason string) {
 	}
 }
 
-// An Error says what went wrong; its zero value is "nothing" (AINL-71).
+// An Error is the reason of a failure (AINL-71). Its zero value means no failure.
 type Error struct {
 	Kind    Kind
 	Message string
-	Code    string // what its agent called it in CLowl or CAP, where Kind has another code: "E901", "408"; "" for nothing
-	Final   bool   // its agent says that another attempt is in vain, although Kind allows one
-	Again   bool   // its agent says that another attempt may succeed, although Kind allows none
+	Code    string // the agent's own code in CLowl or CAP, if the code of Kind is another one: "E901", "408"; "" for none
+	Final   bool   // the agent says that a retry cannot succeed, although Kind allows one
+	Again   bool   // the agent says that a retry may succeed, although Kind allows none
 }
 
 // A Provenance links a result to the program and run it came from (AINL-72).

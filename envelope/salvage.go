@@ -8,10 +8,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Salvage returns the task_id of a text that is not an envelope, perhaps not
-// even JSON or only the head of a line, so that its sender can be answered. It
-// returns "" when there is no safe id or more than one. It looks at names of
-// the outermost object only and never repairs what it finds.
+// Salvage returns the task_id of a text that is no envelope, perhaps not even JSON or only the
+// head of a line, so that its sender gets an answer. It returns "" if there is no safe id or
+// more than one. It reads only names of the outermost object and never repairs the text.
 func Salvage(raw []byte) ID {
 	id, err := ParseID(Scrap(raw, "task_id"))
 	if err != nil {
@@ -20,15 +19,15 @@ func Salvage(raw []byte) ID {
 	return id
 }
 
-// Scrap returns what the outermost object of such a text says under a name, ""
-// when it says nothing, no string or integer, or two different things.
+// Scrap returns the value under a name in the outermost object of such a text; "" if there is
+// none, if it is no string or integer, or if two values differ.
 func Scrap(raw []byte, name string) string {
 	text, _ := scrap(raw, name)
 	return text
 }
 
-// ScrapString is Scrap for a member that names a participant: an integer names
-// nobody, so there is nobody to answer.
+// ScrapString is Scrap for the name of a participant: an integer names no participant, so the
+// answer has no recipient.
 func ScrapString(raw []byte, name string) string {
 	text, isString := scrap(raw, name)
 	if !isString {
@@ -41,7 +40,7 @@ func scrap(raw []byte, name string) (text string, isString bool) {
 	raw = bytes.TrimLeft(raw, "\x00"+space)
 	raw = bytes.TrimPrefix(raw, []byte("\ufeff"))
 	if len(raw) == 0 || raw[0] != '{' {
-		return "", false // the outermost object is not at hand
+		return "", false // before the outermost object
 	}
 	l := lexer{rest: raw}
 	found := ""
@@ -63,11 +62,11 @@ func scrap(raw []byte, name string) (text string, isString bool) {
 	return found, isString
 }
 
-// A lexer cuts a text into strings, brackets and whatever is between them. It
-// knows no grammar, so nothing it meets is an error.
+// A lexer cuts a text into strings, brackets and the text between them. It knows no grammar, so
+// nothing is an error.
 type lexer struct {
 	rest  []byte
-	depth int // of brackets that are open
+	depth int // number of open brackets
 }
 
 // next returns the next token, without white space before it unless the text
@@ -75,7 +74,7 @@ type lexer struct {
 func (l *lexer) next() []byte {
 	trimmed := bytes.TrimLeft(l.rest, space)
 	if len(trimmed) == 0 {
-		return l.take(len(l.rest)) // at once: byte by byte, a long end takes seconds
+		return l.take(len(l.rest)) // in one step: byte by byte, a long end takes seconds
 	}
 	l.rest = trimmed
 	switch l.rest[0] {
@@ -111,8 +110,8 @@ func (l *lexer) skip(c byte) bool {
 	return true
 }
 
-// word returns the string or integer that comes next, if it is not cut off, and
-// whether it is a string.
+// word returns the string or integer that comes next, unless it is cut off, and whether it is a
+// string.
 func (l *lexer) word() (text string, isString bool) {
 	if len(l.rest) == 0 {
 		return "", false
@@ -122,13 +121,13 @@ func (l *lexer) word() (text string, isString bool) {
 		return unquote(token), true
 	}
 	if len(l.rest) == 0 || !integer(string(token)) {
-		return "", false // at the very end there may have been more digits
+		return "", false // more digits may have been cut off
 	}
 	return string(token), false
 }
 
-// stringEnd returns the length of the string literal that text starts with,
-// all of the text if it is cut off.
+// stringEnd returns the length of the string literal at the start of text; all of text if it is
+// cut off.
 func stringEnd(text []byte) int {
 	for i := 1; i < len(text); i++ {
 		switch text[i] {
@@ -141,7 +140,7 @@ func stringEnd(text []byte) int {
 	return len(text)
 }
 
-// unquote returns what a string literal says, "" when it is broken.
+// unquote returns the text of a string literal; "" if it is broken.
 func unquote(literal []byte) string {
 	if literal[0] != '"' || !utf8.Valid(literal) {
 		return ""
@@ -153,7 +152,7 @@ func unquote(literal []byte) string {
 	return string(text)
 }
 
-// integer reports whether a number is written as one.
+// integer reports whether a number is written as an integer.
 func integer(literal string) bool {
 	digits := strings.TrimPrefix(literal, "-")
 	return digits != "" && strings.Trim(digits, "0123456789") == ""

@@ -7,7 +7,7 @@ import (
 	"mailboxd/envelope"
 )
 
-// broken are texts that are no envelope, and the id they give away.
+// broken are texts that are no envelope, and the id of each.
 var broken = []struct {
 	about, text string
 	want        envelope.ID

@@ -2,8 +2,8 @@ package envelope
 
 import "bytes"
 
-// ordinary are the bytes that a JSON string may hold as they are. Whether
-// those above ASCII are valid UTF-8 is checked once for the whole text.
+// ordinary are the bytes that a JSON string may hold unescaped. The UTF-8 of the bytes above
+// ASCII is checked once for the whole text.
 var ordinary = func() (is [256]bool) {
 	for c := ' '; c < 256; c++ {
 		is[c] = c != '"' && c != '\\'
@@ -11,8 +11,8 @@ var ordinary = func() (is [256]bool) {
 	return is
 }()
 
-// text reads a string. Half a surrogate pair is let through: it is the
-// sender's to keep where it is only passed on.
+// text reads a string. It accepts half of a surrogate pair: a member that is only passed on may
+// hold it.
 func (s *scanner) text() *syntaxError {
 	start, escaped := s.pos, false
 	s.pos++
@@ -104,8 +104,7 @@ func (s *scanner) digits() (n int) {
 	return n
 }
 
-// literal reads true, false or null, and knows the words that Python writes
-// although JSON does not have them.
+// literal reads true, false or null. It recognizes the words that Python writes and JSON lacks.
 func (s *scanner) literal() *syntaxError {
 	start := s.pos
 	for _, word := range []string{"true", "false", "null"} {
@@ -117,7 +116,7 @@ func (s *scanner) literal() *syntaxError {
 	}
 	for _, word := range []string{"NaN", "Infinity"} {
 		if bytes.HasPrefix(s.raw[s.pos:], []byte(word)) {
-			s.pushScalar('n', start, false) // so that the message can name its place
+			s.pushScalar('n', start, false) // so that the message can name the path
 			return s.fail("is " + word + ", which JSON does not have")
 		}
 	}

@@ -6,30 +6,30 @@ import (
 	"math"
 )
 
-// A scanner reads one JSON value (RFC 8259) into a document. It keeps no
-// stack: an open container remembers the one around it, so the memory it
-// takes is bounded by the text and not by how deep it goes.
+// A scanner reads one JSON value (RFC 8259) into a document. It keeps no stack: an open
+// container remembers the one around it, so the length of the text bounds the memory, not the
+// depth.
 type scanner struct {
 	*document
 	pos   int
 	open  int // the innermost container that is not closed; -1 for none
 	depth int
-	max   int // how deep containers may go
+	max   int // the deepest nesting of containers
 }
 
-// brokenOff is where a container ends that the text does not close.
+// brokenOff is the end of a container that the text does not close.
 const brokenOff = -1
 
-// A syntaxError says why a text is not a JSON value. Salvage makes many of
-// them and shows few, so it finds its words only when it is asked.
+// A syntaxError is the reason why a text is no JSON value. Split makes many of them and shows
+// few, so the text is made on demand.
 type syntaxError struct {
 	at      int    // byte offset
-	what    string // what is wrong there, or
-	wanted  string // what should be there
+	what    string // the error, or
+	wanted  string // the text that should be there
 	tooDeep bool
 }
 
-// in returns the error in words, for the text it came from.
+// in returns the message for raw, the scanned text.
 func (e *syntaxError) in(raw []byte) string {
 	switch rest := raw[e.at:]; {
 	case e.what != "":
@@ -43,9 +43,8 @@ func (e *syntaxError) in(raw []byte) string {
 	}
 }
 
-// scan reads the value that starts at from and returns where it ends, or
-// breaks off. After an error the document holds the nodes before it, which
-// path can use.
+// scan reads the value that starts at from and returns its end, or the offset of the error.
+// After an error the document holds the nodes before it, and path can use them.
 func (d *document) scan(raw []byte, from, max int) (end int, _ *syntaxError) {
 	d.raw, d.nodes, d.duplicates = raw, d.nodes[:0], d.duplicates[:0]
 	s := scanner{document: d, pos: from, open: -1, max: max}
@@ -54,7 +53,7 @@ func (d *document) scan(raw []byte, from, max int) (end int, _ *syntaxError) {
 	}
 	if err := s.run(); err != nil {
 		for s.pos = brokenOff; s.open >= 0; {
-			s.leave() // so that path finds its way
+			s.leave() // so that path works
 		}
 		return err.at, err
 	}
@@ -74,8 +73,8 @@ func (s *scanner) run() *syntaxError {
 	}
 }
 
-// follow reads what comes between a value, or an opening bracket, and the
-// next value. It is done when the outermost container is closed.
+// follow reads the text between a value, or an opening bracket, and the next value. It is done
+// when the outermost container is closed.
 func (s *scanner) follow() (done bool, _ *syntaxError) {
 	for s.open >= 0 {
 		inObject := s.kind(s.open) == '{'
@@ -156,7 +155,7 @@ func (s *scanner) leave() {
 
 func (s *scanner) push(n node) { s.nodes = append(s.nodes, n) }
 
-// pushScalar adds a node that holds no others.
+// pushScalar adds a node without children.
 func (s *scanner) pushScalar(kind byte, start int, escaped bool) {
 	s.push(node{kind: kind, start: int32(start), end: int32(s.pos), next: int32(len(s.nodes) + 1), escaped: escaped})
 }
@@ -172,7 +171,7 @@ func (s *scanner) space() {
 	}
 }
 
-// peek returns the byte at hand, 0 at the end: a NUL is as unwelcome.
+// peek returns the next byte, 0 at the end: a NUL is an error too.
 func (s *scanner) peek() byte {
 	if s.pos < len(s.raw) {
 		return s.raw[s.pos]

@@ -2,11 +2,11 @@ package envelope
 
 import "slices"
 
-// A Sensitivity ranks how far a task's content may travel: a higher value
-// travels less. The zero value is Public.
+// A Sensitivity limits how far the content of a task may travel: a higher value is more
+// restricted. The zero value is Public.
 type Sensitivity int
 
-// The ladder of AINL-44.
+// The levels of AINL-44.
 const (
 	Public Sensitivity = iota
 	Internal
@@ -16,8 +16,7 @@ const (
 
 var ladder = []string{Public: "public", Internal: "internal", Confidential: "confidential", Restricted: "restricted"}
 
-// ParseSensitivity reads a word of the ladder. Of any other it says so, and
-// returns Restricted.
+// ParseSensitivity reads a level. Any other word gives Restricted, and ok is false.
 func ParseSensitivity(word string) (rung Sensitivity, ok bool) {
 	if at := slices.Index(ladder, word); at >= 0 {
 		return Sensitivity(at), true

@@ -8,15 +8,15 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A Task is an AgentTaskRequest: what a requester wants done, by whom and
-// within which limits. Only ReadLine and DecodeTask make one; the zero value
-// is no task. A Task is never changed after decoding and may be shared.
+// A Task is an AgentTaskRequest: the work, its requester, its agent and its limits. Only
+// ReadLine and DecodeTask make one; the zero value is no task. A decoded Task does not change
+// and may be shared.
 type Task struct {
-	Raw  []byte // the object's exact bytes, handed to the agent as they came
-	Hash string // hex sha256 of the canonical content (AINL-55): names the revision
+	Raw  []byte // the object's exact bytes, as the agent gets them
+	Hash string // hex SHA-256 of the canonical content (AINL-55): it names the revision
 
 	ID          ID     // task_id
-	Requester   string // requester_id: who asks; nobody upstream authenticates it
+	Requester   string // requester_id; nothing upstream authenticates it
 	Agent       string // target_agent, compared byte for byte; Everybody for an empty one (AINL-33)
 	Role        string // target_role; "" only when the request was read as Legacy
 	Type        string // task_type, free-form
@@ -32,14 +32,14 @@ type Task struct {
 	Budget        Budget                    // budget_limit (AINL-46)
 	AllowedTools  []string                  // nil: not given; empty: none at all (AINL-47)
 	Approval      Approval                  // approval_required (AINL-48)
-	HumanApprover string                    // the only one who may approve; "" for any (AINL-49)
-	Callback      Callback                  // where else the result line goes
+	HumanApprover string                    // the only person who may approve; "" for any (AINL-49)
+	Callback      Callback                  // further places for the result line
 	Environment   string                    // policy_context.environment (AINL-52)
 	ChangeWindows []Window                  // policy_context.change_window (AINL-58); nil: any time
 	Metadata      map[string]jsontext.Value // opaque (AINL-53)
-	Clutch        *ClutchPart               // what only Clutch says; nil for a request in another dialect
+	Clutch        *ClutchPart               // the members that only Clutch has; nil for a request in another dialect
 	NearMisses    Findings                  // refusals of what is probably a misspelt control; the control near_misses decides
-	Routed        bool                      // the request leaves the choice of its agent to us; Agent is the chosen one, or Everybody
+	Routed        bool                      // the request leaves the choice of its agent to mailboxd; Agent is the chosen one, or Everybody
 }
 
 // A Ref points at material for, or from, a task. Its kind is an open set.
@@ -48,10 +48,10 @@ type Ref struct {
 	URI  string `json:"uri"`
 }
 
-// An OutputContract says what the answer must look like (AINL-41..43).
+// An OutputContract is the required form of the answer (AINL-41..43).
 type OutputContract struct {
 	Format      string   // "json" or ""
-	SchemaRef   string   // which schema the output must match; "" for none
+	SchemaRef   string   // the schema of the output; "" for none
 	MustInclude []string // names that must be present at top level or in output
 }
 
@@ -61,11 +61,10 @@ type Callback struct {
 	FileAppend string // slash-separated path below the root (AINL-51)
 }
 
-// An Approval says when a person must agree (AINL-48). The zero value is
-// ApprovalNone.
+// An Approval tells when a person must approve (AINL-48). The zero value is ApprovalNone.
 type Approval string
 
-// When a person must agree.
+// The approvals.
 const (
 	ApprovalNone Approval = ""     // never
 	ApprovalPre  Approval = "pre"  // before an agent is started
@@ -73,7 +72,7 @@ const (
 	ApprovalBoth Approval = "both"
 )
 
-// Named returns what the metadata says under a key, if it is text.
+// Named returns the text of a metadata key; "" if there is none, or the value is no text.
 func (t Task) Named(key string) string {
 	value, ok := t.Metadata[key]
 	if !ok || value.Kind() != '"' {

@@ -95,7 +95,7 @@ func (xs) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// What the daemon reads as a whole, it reads as a stream too.
+// The stream reader accepts the same lines as the reader of whole lines.
 func FuzzAnOutlineIsOfJSONAsItIsReadElsewhere(f *testing.F) {
 	for _, c := range broken {
 		f.Add([]byte(c.text))

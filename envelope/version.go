@@ -2,8 +2,8 @@ package envelope
 
 import "strings"
 
-// version checks schema_version (AINL-30). A number is what AINL programs
-// make of "1.0" when they build an envelope (F2).
+// version checks schema_version (AINL-30). An AINL program writes "1.0" as a number when it
+// builds an envelope (F2).
 func (c *check) version(at int) {
 	text, quoted := string(c.value(at)), c.kind(at) == '"'
 	if quoted {
@@ -24,7 +24,7 @@ func (c *check) version(at int) {
 	}
 }
 
-// numeral reports whether s is a whole number without superfluous zeros.
+// numeral reports whether s is a whole number without leading zeros.
 func numeral(s string) bool {
 	return s != "" && (s == "0" || s[0] != '0') && strings.Trim(s, "0123456789") == ""
 }

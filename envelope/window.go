@@ -2,8 +2,8 @@ package envelope
 
 import "time"
 
-// A Window is a half-open stretch of time: a task may start at Start and no
-// longer at End (AINL-58).
+// A Window is a half-open interval: a task may start from Start on, and not from End on
+// (AINL-58).
 type Window struct {
 	Start, End time.Time
 }

@@ -208,7 +208,7 @@ func startConversation(tx *store.Transaction, c *Submission) error {
 // raiseSensitivity judges a submission again when its ancestors are more sensitive. It works
 // inside a transaction.
 func (ac *Acceptor) raiseSensitivity(tx *store.Transaction, c *Submission) error {
-	if !c.Verdict.Admit || c.parent == nil || c.Task.Agent == envelope.Ourselves {
+	if !c.Verdict.Admit || c.parent == nil || c.Task.Agent == envelope.Mailboxd {
 		return nil
 	}
 	highest, err := ac.Reader.SensitivityOf(c.parent.Seq, func(seq int64) (row task.Task, raw []byte, err error) {
@@ -287,7 +287,7 @@ func (ac *Acceptor) findParent(tx *store.Transaction, c *Submission) error {
 // (CAP-19).
 func (ac *Acceptor) checkDelegation(c *Submission) {
 	byDaemon := c.tie == envelope.Oversee || c.tie == envelope.Transfer && c.knownParent.Agent != c.Task.Requester // the daemon reassigns after a failure
-	if !c.Verdict.Admit || byDaemon || c.Task.Agent == envelope.Ourselves || c.Task.Agent == envelope.Everybody || !ac.Agents.Known(c.Task.Requester) {
+	if !c.Verdict.Admit || byDaemon || c.Task.Agent == envelope.Mailboxd || c.Task.Agent == envelope.Everybody || !ac.Agents.Known(c.Task.Requester) {
 		return
 	}
 	why := ac.Agents.Protocol.MayDelegate(c.Task.Requester, c.Task.Agent)

@@ -241,7 +241,7 @@ func (g *Delegator) wakeAll(tx *store.Transaction, t *completion) error {
 	if !t.isRefused() || !conversation.AwaitsReply(t.Next) {
 		return nil
 	}
-	next, _, err := g.Messenger.Wake(tx, t.Next, map[string]any{"from": envelope.Ourselves})
+	next, _, err := g.Messenger.Wake(tx, t.Next, map[string]any{"from": envelope.Mailboxd})
 	t.Next = next
 	return err
 }
@@ -340,7 +340,7 @@ func (g *Delegator) emitCancel(tx *store.Transaction, t *completion, about task.
 // judged.
 func (g *Delegator) judgeInContext(c *Submission, several bool, findings envelope.Findings) (v task.Verdict, degraded bool) {
 	if several {
-		c.Task.Agent = envelope.Ourselves
+		c.Task.Agent = envelope.Mailboxd
 		findings = append(findings, g.Reader.NearMisses(c.Task)...)
 	}
 	if !findings.Refused() {

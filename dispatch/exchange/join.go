@@ -69,7 +69,7 @@ func (cp *Completer) join(ctx context.Context, row task.Task) (bool, error) {
 	if slices.ContainsFunc(children, conversation.Pending) {
 		return false, nil
 	}
-	if row.Agent == envelope.Ourselves {
+	if row.Agent == envelope.Mailboxd {
 		return true, cp.combine(ctx, row, children)
 	}
 	if conversation.AwaitsReply(row) {

@@ -16,7 +16,7 @@ import (
 // requestedAgents returns the agents of a request for several agents. It refuses the submission
 // when Everybody stands for no agent, or when the request names too many.
 func (ac *Acceptor) requestedAgents(tx *store.Transaction, c *Submission) ([]string, error) {
-	if !c.Verdict.Admit || c.Task.Agent != envelope.Ourselves {
+	if !c.Verdict.Admit || c.Task.Agent != envelope.Mailboxd {
 		return nil, nil
 	}
 	to, limit := conversation.Recipients(*c.Message), ac.Agents.Protocol.Broadcast

@@ -115,7 +115,7 @@ func (rc *Receiver) inboxOwners(m envelope.Message) []string {
 		to = slices.Clone(rc.Agents.Protocol.Agents())
 		to = slices.DeleteFunc(to, func(name string) bool { return name == m.From })
 	}
-	to = slices.DeleteFunc(to, func(name string) bool { return name == envelope.Ourselves })
+	to = slices.DeleteFunc(to, func(name string) bool { return name == envelope.Mailboxd })
 	return to[:min(len(to), rc.Agents.Protocol.Broadcast)]
 }
 
@@ -165,7 +165,7 @@ func (rc *Receiver) replyStatus(tx *store.Transaction, c *Submission) error {
 	case ran && (c.Row.State == task.Running || c.Row.State == task.Waiting):
 		since = run.Intent
 	}
-	return rc.reply(tx, c, envelope.Message{Act: envelope.Tells, Type: "status", Dialect: c.Inbound.Message.Dialect, Data: store.Encode(map[string]any{
+	return rc.reply(tx, c, envelope.Message{Act: envelope.ReportsStatus, Type: "status", Dialect: c.Inbound.Message.Dialect, Data: store.Encode(map[string]any{
 		"task_id": c.Row.ID, "agent": c.Row.Agent, "state": c.Row.State, "status": c.Row.Status, "kind": c.Row.Kind,
 		"attempt": c.Row.Attempt, "reasons": slices.Concat([]task.Reason{}, c.Row.Reasons), "since": since.UTC().Format(time.RFC3339),
 	})})

@@ -167,7 +167,7 @@ func (rc *Receiver) refuseRequest(tx *store.Transaction, c *Submission, why enve
 func (rc *Receiver) replyError(tx *store.Transaction, c *Submission, why envelope.Failure) error {
 	m := conversation.ErrorReply(c.Inbound.Message, why)
 	if to := c.Inbound.Message; c.Line.Replayed {
-		replies, err := tx.Replies(cmp.Or(to.ID, to.Cause), m.Act, envelope.Ourselves, time.Time{})
+		replies, err := tx.Replies(cmp.Or(to.ID, to.Cause), m.Act, envelope.Mailboxd, time.Time{})
 		if err != nil || len(replies) > 0 {
 			return err
 		}
@@ -179,14 +179,14 @@ func (rc *Receiver) replyError(tx *store.Transaction, c *Submission, why envelop
 // have no inbox.
 func (rc *Receiver) reply(tx *store.Transaction, c *Submission, m envelope.Message) error {
 	to := c.Inbound.Message
-	if to.From == "" || to.From == envelope.Everybody || to.From == envelope.Ourselves {
+	if to.From == "" || to.From == envelope.Everybody || to.From == envelope.Mailboxd {
 		return nil
 	}
-	m.Task, m.Cause, m.Thread, m.Trace = to.Task, to.ID, cmp.Or(to.Thread, to.ID, envelope.Ourselves), to.Trace
+	m.Task, m.Cause, m.Thread, m.Trace = to.Task, to.ID, cmp.Or(to.Thread, to.ID, envelope.Mailboxd), to.Trace
 	if to.Dialect == envelope.CAP {
 		m.Cause = cmp.Or(to.ID, to.Cause) // the sender's id of the task, where that is no valid file name
 	}
-	m.From, m.Time = cmp.Or(m.From, envelope.Ourselves), c.Now
+	m.From, m.Time = cmp.Or(m.From, envelope.Mailboxd), c.Now
 	if m.To == nil {
 		m.To = []string{to.From}
 	}

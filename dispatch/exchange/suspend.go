@@ -152,7 +152,7 @@ func (cp *Completer) ReevaluateSuspended(ctx context.Context, row task.Task, t e
 	}
 	now := time.Now()
 	v := task.Verdict{Admit: true, Terms: task.Terms{Deadline: row.Deadline}}
-	if row.Agent != envelope.Ourselves {
+	if row.Agent != envelope.Mailboxd {
 		v = cp.Reader.Judge(t, findings, now)
 	} else if store.IsPast(row.Deadline, now) {
 		v = task.Verdict{Findings: envelope.Findings{{Kind: envelope.DeadlineExceeded, Field: "deadline", Message: "is over"}}}

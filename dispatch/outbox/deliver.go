@@ -161,7 +161,7 @@ func (ms *Messenger) InboxLine(row task.Task, raw []byte) ([]byte, error) {
 	translated := target != cmp.Or(row.Dialect, envelope.AINL)
 	if translated {
 		t, _ := dialect.DecodeTask(row.Dialect, raw, ms.Opts.Reading)
-		raw = dialect.Retell(t, target)
+		raw = dialect.Translate(t, target)
 	}
 	codec, ok := dialect.Of(target)
 	if !ok || target == envelope.AINL {
@@ -208,7 +208,7 @@ func (ms *Messenger) recallTask(tx *store.Transaction, row task.Task, by core.By
 	}
 	m := envelope.Message{
 		Act: envelope.Cancels, Task: row.ID, Cause: cmp.Or(conv.Message, string(row.ID)), Thread: conv.Thread, Trace: conv.Trace,
-		From: envelope.Ourselves, To: []string{row.Agent}, Type: row.Type, Time: time.Now(), Text: (&store.CancelError{By: by}).Error(),
+		From: envelope.Mailboxd, To: []string{row.Agent}, Type: row.Type, Time: time.Now(), Text: (&store.CancelError{By: by}).Error(),
 	}
 	if by.Who == row.Requester {
 		m.From = row.Requester

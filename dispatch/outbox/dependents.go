@@ -46,7 +46,7 @@ func (cn *Canceller) CancelDependents(ctx context.Context, row task.Task) error 
 	}
 	for _, c := range children {
 		if conversation.EndsWith(c, row) {
-			if err := cn.stop(ctx, c.Task, core.By{Who: envelope.Ourselves, Reason: "the task " + string(row.ID) + " above it is over"}); err != nil {
+			if err := cn.stop(ctx, c.Task, core.By{Who: envelope.Mailboxd, Reason: "the task " + string(row.ID) + " above it is over"}); err != nil {
 				return err
 			}
 		}

@@ -29,7 +29,7 @@ func (ms *Messenger) RecordForAll(tx *store.Transaction, about task.Task, m enve
 	}
 	for _, to := range m.To {
 		inbox := ms.InboxOf(to)
-		if to == envelope.Ourselves || to == envelope.Everybody || silent {
+		if to == envelope.Mailboxd || to == envelope.Everybody || silent {
 			inbox = ""
 		}
 		if err := ms.RecordFor(tx, about, m, at, to, task.ByRun, inbox); err != nil {

@@ -68,7 +68,7 @@ type Options struct {
 	Queue             int                 // queued tasks at which intake pauses
 	QueuePerRequester int                 // open tasks of one requester at which further ones are refused; 0: no limit
 	MaxPriority       int                 // the highest priority that a request can have
-	LimitPause        schedule.LimitPause // after a provider's usage limit without a time
+	LimitPause        schedule.LimitPause // after a provider did not serve an agent
 	Grace             time.Duration       // how long runs may continue after the context of Serve ends
 	Detach            bool                // leave runs to their keeper at once, without the grace period
 	Retention         retention.Policy

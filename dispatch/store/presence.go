@@ -35,7 +35,7 @@ const defaultBeat = 30
 
 // Note records the announcement of a configured agent. Other messages mean nothing here.
 func (p *Presence) Note(m *envelope.Message, now time.Time) {
-	if m.Clutch == nil || m.Act != envelope.Announces && m.Act != envelope.Updates && m.Act != envelope.Beats {
+	if m.Clutch == nil || m.Act != envelope.Announces && m.Act != envelope.Updates && m.Act != envelope.SendsHeartbeat {
 		return
 	}
 	p.mu.Lock()
@@ -48,7 +48,7 @@ func (p *Presence) Note(m *envelope.Message, now time.Time) {
 		p.agents[m.From] = a
 	}
 	a.since = now
-	if m.Act == envelope.Beats {
+	if m.Act == envelope.SendsHeartbeat {
 		var said struct {
 			Status   string  `json:"status"`
 			Interval float64 `json:"interval_sec"`

@@ -6,8 +6,8 @@ import (
 	"mailboxd/envelope"
 )
 
-// ainlCodec is the mailbox's own dialect: what no other one marks is an
-// AgentTaskRequest. Its results and manifests are no messages of a mailbox.
+// ainlCodec is the mailbox's own dialect: an object without the marks of another dialect is an
+// AgentTaskRequest. AINL's results and manifests are no messages of a mailbox.
 type ainlCodec struct{}
 
 func (ainlCodec) Decode(raw []byte, how envelope.Reading) (envelope.Message, envelope.Findings) {
@@ -15,7 +15,7 @@ func (ainlCodec) Decode(raw []byte, how envelope.Reading) (envelope.Message, env
 	return asked(t), findings
 }
 
-// asked is a request of AINL's as a message.
+// asked returns a request of AINL as a message.
 func asked(t envelope.Task) envelope.Message {
 	m := envelope.Message{
 		Raw: t.Raw, Hash: t.Hash, Dialect: envelope.AINL, Act: envelope.Requests,
@@ -27,7 +27,7 @@ func asked(t envelope.Task) envelope.Message {
 	return m
 }
 
-// Hear reads the one thing that AINL lets an agent say: its answer.
+// Receive reads the answer of an agent. AINL has no other message of an agent.
 func (ainlCodec) Receive(raw []byte, about envelope.Task) (envelope.Message, envelope.Findings) {
 	r, findings := envelope.DecodeAnswer(raw)
 	m := envelope.Message{
@@ -56,12 +56,12 @@ func (ainlCodec) Receive(raw []byte, about envelope.Task) (envelope.Message, env
 	return m, findings
 }
 
-// failed reports whether a task that ended so was not done.
+// failed reports whether the status means that the task was not done.
 func failed(s envelope.Status) bool {
 	return s == envelope.Failed || s == envelope.Stopped || s == envelope.Rejected
 }
 
-// failureOf is what went wrong by a result.
+// failureOf returns the failure of a result.
 func failureOf(r envelope.Result) envelope.Failure {
 	kind, message := r.Error.Kind, r.Error.Message
 	switch {

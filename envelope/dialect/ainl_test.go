@@ -24,7 +24,7 @@ func ainlCodec(t testing.TB) dialect.Codec {
 	return c
 }
 
-// sameLimits compares what two requests allow, and until when.
+// sameLimits compares the limits of two requests.
 func sameLimits(t testing.TB, got, want envelope.Task) {
 	t.Helper()
 	ignored := cmpopts.IgnoreFields(envelope.Task{}, "Raw", "Hash", "Role", "Input", "Payload", "Type", "Description", "Metadata")
@@ -33,7 +33,7 @@ func sameLimits(t testing.TB, got, want envelope.Task) {
 	}
 }
 
-// A request goes through any dialect and comes back with all that binds it.
+// A request goes through any dialect and comes back with all its limits.
 func TestARequestOfAINLComesBackFromCLowl(t *testing.T) {
 	limited := ainlLine
 	for name, value := range limits {
@@ -57,8 +57,8 @@ func TestARequestOfAINLComesBackFromCLowl(t *testing.T) {
 	}
 }
 
-// A request that was asked for in AINL is said again byte for byte, on one line.
-func TestAINLIsSaidAsItCame(t *testing.T) {
+// A request that came in AINL is passed on byte for byte, on one line.
+func TestARequestInAINLIsPassedOnAsItCame(t *testing.T) {
 	m, _ := ainlCodec(t).Decode([]byte(strings.Replace(ainlLine, ",", ",\n  ", 3)), envelope.Strict)
 	if line, lost := ainlCodec(t).Encode(m); string(line) != ainlLine || len(lost) > 0 {
 		t.Errorf("said again as %s, lost %v", line, lost)
@@ -105,7 +105,7 @@ func membersIn(t testing.TB, object string) map[string]string {
 	return all
 }
 
-func TestHearingAINLIsHearingAnAnswer(t *testing.T) {
+func TestAnAgentOfAINLOnlyAnswers(t *testing.T) {
 	about := envelope.Task{ID: "m001", Agent: "radar", Requester: "oscar"}
 	for _, c := range []struct {
 		printed string
@@ -123,7 +123,7 @@ func TestHearingAINLIsHearingAnAnswer(t *testing.T) {
 		{`{"agent_id":"other","summary":"s"}`, "", "", envelope.IdentityMismatch},
 		{`nothing`, "", "", envelope.OutputInvalid},
 	} {
-		said, findings := dialect.HearAll(envelope.AINL, []byte(c.printed), about)
+		said, findings := dialect.ReceiveAll(envelope.AINL, []byte(c.printed), about)
 		if findings.Kind() != c.finding || len(said) == 1 && (said[0].Act != c.act || said[0].Failure.Kind != c.failure || said[0].Task != "m001") || (len(said) == 1) != (c.finding == "") {
 			t.Errorf("%s is heard as %+v: %v", c.printed, said, findings)
 		}
@@ -155,8 +155,8 @@ func TestAnAnswerGoesFromAINLToCLowlAndBack(t *testing.T) {
 	}
 }
 
-// What AINL has no message for is a note: readable, and never a request.
-func TestAINLNotesWhatItHasNoWordsFor(t *testing.T) {
+// A message that AINL doesn't have becomes a note: readable, and never a request.
+func TestAINLEncodesOtherMessagesAsNotes(t *testing.T) {
 	for _, d := range []envelope.Dialect{envelope.CLowl, envelope.CAP} {
 		for _, m := range everything(t, d) {
 			line, _ := ainlCodec(t).Encode(m)

@@ -11,9 +11,9 @@ import (
 	"mailboxd/envelope"
 )
 
-// Encode says a request as an AgentTaskRequest and an answer as an
-// AgentTaskResult. AINL has no other messages: those, and an answer to nobody
-// knows what, are said as notes, for an agent that looks at its conversation.
+// Encode writes a request as an AgentTaskRequest and an answer as an AgentTaskResult. AINL has
+// no other messages: those, and an answer without a task, become notes for an agent that reads
+// its conversation.
 func (ainlCodec) Encode(m envelope.Message) (said []byte, lost []string) {
 	switch {
 	case m.Dialect == envelope.AINL && m.Raw != nil && jsontext.Value(m.Raw).Kind() == '{':
@@ -27,7 +27,7 @@ func (ainlCodec) Encode(m envelope.Message) (said []byte, lost []string) {
 	return line(ainlNote(m)), ainlLosses(m)
 }
 
-// ainlResult is the answer of a message, with what only the message says.
+// ainlResult returns the answer of a message, with the members that only the message has.
 func ainlResult(m envelope.Message) envelope.Result {
 	r := m.Answer
 	r.TaskID = cmp.Or(r.TaskID, m.Task, TaskID(m.Cause))
@@ -53,7 +53,7 @@ func ainlResult(m envelope.Message) envelope.Result {
 	return r
 }
 
-// ainlNote is a message that is neither a request nor an answer.
+// ainlNote returns a message that is neither a request nor an answer.
 func ainlNote(m envelope.Message) jsontext.Value {
 	var w writer
 	w.word("act", string(m.Act))
@@ -77,7 +77,7 @@ func ainlNote(m envelope.Message) jsontext.Value {
 	return w.end()
 }
 
-// ainlLosses names what AINL has no members for (docs/dialects.md).
+// ainlLosses returns what AINL has no members for (docs/dialects.md).
 func ainlLosses(m envelope.Message) []string {
 	var lost losses
 	switch m.Dialect {

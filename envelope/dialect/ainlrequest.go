@@ -11,14 +11,14 @@ import (
 	"mailboxd/envelope"
 )
 
-// ainlRequest writes what a message asks for as an AgentTaskRequest. Anyone who
-// has no roles is asked to execute.
+// ainlRequest writes the request of a message as an AgentTaskRequest. Its role is executor if
+// the message has none.
 func ainlRequest(m envelope.Message) jsontext.Value {
 	t := m.Request
 	var w writer
 	w.word("schema_version", envelope.SchemaVersion)
 	w.word("task_id", cmp.Or(string(t.ID), string(m.Task), string(TaskID(m.ID))))
-	w.word("requester_id", cmp.Or(t.Requester, m.From, envelope.Ourselves))
+	w.word("requester_id", cmp.Or(t.Requester, m.From, envelope.Mailboxd))
 	w.word("target_agent", cmp.Or(t.Agent, one(m.To)))
 	w.word("target_role", cmp.Or(t.Role, "executor"))
 	w.word("task_type", cmp.Or(t.Type, m.Type, "task"))
@@ -32,7 +32,7 @@ func ainlRequest(m envelope.Message) jsontext.Value {
 	return w.end()
 }
 
-// one is the only one of a list, or Everybody.
+// one returns the only element of a list, else Everybody.
 func one(to []string) string {
 	if len(to) == 1 {
 		return to[0]
@@ -40,7 +40,7 @@ func one(to []string) string {
 	return envelope.Everybody
 }
 
-// inputOf is the input of a task, as it came or made of what it holds.
+// inputOf returns the input of a task: as it came, or made of the task's fields.
 func inputOf(t envelope.Task) jsontext.Value {
 	if t.Input != nil {
 		return t.Input
@@ -69,15 +69,15 @@ func refsValue(refs []envelope.Ref) jsontext.Value {
 	return array(list)
 }
 
-// limitNames are the members of a request that say what it may do, and until
-// when, in the order of the contract (AINL-41 to AINL-52).
+// limitNames are the members with the limits of a request, in the order of the contract
+// (AINL-41 to AINL-52).
 var limitNames = []string{
 	"required_output_contract", "sensitivity", "deadline", "budget_limit", "allowed_tools",
 	"approval_required", "human_approver", "callback", "policy_context",
 }
 
-// limitsOf are those members of a task that are not what they are when they are
-// left out.
+// limitsOf returns the members with limits of a task, except for those with the value that an
+// absent member means.
 func limitsOf(t envelope.Task) map[string]jsontext.Value {
 	limits := map[string]jsontext.Value{
 		"required_output_contract": contractValue(t.Contract),
@@ -111,8 +111,8 @@ func limitsOf(t envelope.Task) map[string]jsontext.Value {
 	return limits
 }
 
-// sensitive reports whether a task is not as sensitive as one that says nothing.
-// The zero Task is not public, but none.
+// sensitive reports whether the sensitivity of a task differs from that of a request without
+// one. The zero Task has no sensitivity; it is not public.
 func sensitive(t envelope.Task) bool {
 	return t.Sensitivity > envelope.Internal || t.Sensitivity < envelope.Internal && t.ID != ""
 }
@@ -144,7 +144,7 @@ func policyValue(t envelope.Task) jsontext.Value {
 	return w.end()
 }
 
-// namesValue is a list of strings; nil for nil, which is not an empty one.
+// namesValue returns a list of strings; nil for nil, which differs from an empty list.
 func namesValue(names []string) jsontext.Value {
 	if names == nil {
 		return nil
@@ -163,8 +163,8 @@ func numberValue(n *int64) jsontext.Value {
 	return strconv.AppendInt(nil, *n, 10)
 }
 
-// metadataOf is the metadata of a request, with what other dialects say that
-// AINL has no members for under names of ours (mapping 2.5).
+// metadataOf returns the metadata of a request. Members of other dialects that AINL doesn't
+// have are added with names of ours (mapping 2.5).
 func metadataOf(m envelope.Message) jsontext.Value {
 	all := maps.Clone(m.Request.Metadata)
 	if all == nil {

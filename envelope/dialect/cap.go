@@ -9,12 +9,12 @@ import (
 	"mailboxd/envelope"
 )
 
-// capCodec is CAP, the language of agents that talk freely, hand work only to
-// those they are allowed to, and have it looked at by an overseer.
+// capCodec is CAP. Its agents write free text, delegate work only to allowed agents, and have
+// it reviewed by an overseer.
 type capCodec struct{}
 
-// capWords are the types of CAP's messages (CAP-10), each with the member that
-// has its words (CAP-12 to CAP-15).
+// capWords are the types of CAP's messages (CAP-10), each with the member that has its text
+// (CAP-12 to CAP-15).
 var capWords = map[string]string{
 	"message":           "content",
 	"delegation_notice": "context_summary",
@@ -22,12 +22,12 @@ var capWords = map[string]string{
 	"oversight_inquiry": "inquiry",
 }
 
-// CAPDelegation is the type of the work that a delegation_notice asks for, for
-// which CAP has no word.
+// CAPDelegation is the task type of the work that a delegation_notice requests: CAP has no type
+// of work.
 const CAPDelegation = "cap.delegation"
 
-// expectsReply is our one addition to CAP's messages: the sender goes on when it
-// has an answer, so what it says is not the answer itself.
+// expectsReply is our one addition to CAP's messages: the sender waits for a reply, so the
+// message is not the answer itself.
 const expectsReply = "expects_reply"
 
 func (capCodec) Decode(raw []byte, _ envelope.Reading) (envelope.Message, envelope.Findings) {
@@ -51,8 +51,7 @@ type capReading struct {
 	findings envelope.Findings
 }
 
-// openCap takes an object apart. The reading has no members when nothing in it
-// can be relied upon.
+// openCap reads an object. The reading has no members if no part of the object is reliable.
 func openCap(raw []byte) *capReading {
 	r := new(capReading)
 	m := &r.message
@@ -65,7 +64,7 @@ func openCap(raw []byte) *capReading {
 	return r
 }
 
-// says reads what a message of a type says to somebody about a task.
+// says reads the members that each message of a type has.
 func (r *capReading) says(word, task, to string) {
 	m := &r.message
 	if to != "" {
@@ -76,20 +75,20 @@ func (r *capReading) says(word, task, to string) {
 		m.Text = r.prose(words, r.required(words))
 	}
 	r.does(word)
-	if m.Act != envelope.Fails { // which has none, so they would be an unknown field
+	if m.Act != envelope.Fails { // it has none, and would be an unknown field
 		m.Attachments = r.attachments("attachments")
 	}
 	switch {
 	case string(m.Task) == task:
-	case asks(m.Act): // no name for a file: what is said of the task later needs the other one
+	case asks(m.Act): // no name for a file: later messages about the task use the original name
 		m.ID = task
 	default:
 		m.Cause = task
 	}
-	m.Extra = r.strangers()
+	m.Extra = r.unknown()
 }
 
-// does reads what a message of a type does, and what only such a message has.
+// does reads the act of a message, and the members that only its type has.
 func (r *capReading) does(word string) {
 	m := &r.message
 	switch word {
@@ -112,7 +111,7 @@ func (r *capReading) does(word string) {
 	}
 }
 
-// capThread is the first segment of a dotted task id: the conversation (CAP-21).
+// capThread returns the first segment of a dotted task id: the conversation (CAP-21).
 func capThread(task string) string {
 	if root, _, _ := strings.Cut(task, "."); root != "" {
 		return root
@@ -120,8 +119,8 @@ func capThread(task string) string {
 	return task
 }
 
-// ask makes the request of a message that asks for something. CAP limits
-// nothing, so nothing is limited but by what holds for everybody.
+// ask makes the request of a message. CAP has no limits, so only those of the configuration
+// bind.
 func (r *capReading) ask() {
 	m := &r.message
 	if !asks(m.Act) {

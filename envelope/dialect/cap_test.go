@@ -21,7 +21,7 @@ func capCodec(t testing.TB) dialect.Codec {
 	return c
 }
 
-// said is a CAP message of its type with all that is required and more members.
+// said is a CAP message of its type with the required members and further ones.
 func said(word, more string) string {
 	words := map[string]string{
 		"message": `"content":"hello"`, "delegation_notice": `"context_summary":"do it"`,
@@ -86,7 +86,7 @@ func TestCAPAsksForWorkWithADelegationNotice(t *testing.T) {
 	}
 }
 
-func TestCAPRefusesWhatIsNotOfItsShape(t *testing.T) {
+func TestCAPRefusesAnotherShape(t *testing.T) {
 	for _, c := range []struct{ line, field string }{
 		{`{"type":"message","sender_id":"a","recipient_id":"b","content":"x"}`, "task_id"},
 		{`{"type":"message","task_id":"T","recipient_id":"b","content":"x"}`, "sender_id"},
@@ -126,7 +126,7 @@ func TestCAPRefusesWhatIsNotOfItsShape(t *testing.T) {
 	}
 }
 
-func TestCAPRefusesWhatIsNoJSONOrSaysAThingTwice(t *testing.T) {
+func TestCAPRefusesInvalidJSONAndDuplicateNames(t *testing.T) {
 	for line, kind := range map[string]envelope.Kind{
 		`{"type":"message","sender_id":"a",`:              envelope.InvalidJSON,
 		said("message", `,"content":"again"`):             envelope.InvalidEnvelope,
@@ -139,7 +139,7 @@ func TestCAPRefusesWhatIsNoJSONOrSaysAThingTwice(t *testing.T) {
 	}
 }
 
-func TestCAPSaysWhoIsToBeToldOfALineThatIsCutOff(t *testing.T) {
+func TestCAPNamesTheSenderOfALineThatIsCutOff(t *testing.T) {
 	m, findings := capCodec(t).Decode([]byte(said("message", "")[:70]), envelope.Strict)
 	if !findings.Refused() || m.From != "pm-1" || m.Task != "T1.1" {
 		t.Errorf("%v, task %q of %q", findings, m.Task, m.From)
@@ -155,7 +155,7 @@ func TestCAPTakesAWholeNumberHoweverItIsWritten(t *testing.T) {
 	}
 }
 
-func TestCAPKnowsWhatCodesMeanThatAreInNoTable(t *testing.T) {
+func TestCAPReadsCodesThatAreInNoTable(t *testing.T) {
 	for code, kind := range map[int]envelope.Kind{
 		408: envelope.Timeout, 403: envelope.SecurityViolation, 418: envelope.InvalidEnvelope, 599: envelope.InternalError, 123: envelope.AgentError, -1: envelope.AgentError,
 	} {
@@ -210,14 +210,14 @@ func TestCAPLeavesAPythonObjectAsItIs(t *testing.T) {
 	}
 }
 
-func TestCAPKeepsWhatItDoesNotKnow(t *testing.T) {
+func TestCAPKeepsUnknownMembers(t *testing.T) {
 	m, findings := capCodec(t).Decode([]byte(said("message", `,"mood":"fine","timestamp":"2026-03-09T23:00:00"`)), envelope.Strict)
 	if findings.Refused() || len(findings) != 2 || string(m.Extra) != `{"mood":"fine"}` || !m.Time.IsZero() {
 		t.Errorf("%v, extra %s, time %v", findings, m.Extra, m.Time)
 	}
 }
 
-// A time in another form is left out, as it always was; what is no time is a mistake.
+// A time in another form is left out; a text that is no time is refused.
 func TestCAPRefusesATimestampThatIsNoTime(t *testing.T) {
 	for value, refused := range map[string]bool{
 		`"yesterday"`: true, `"tomorrow 10:00"`: true, `""`: true, `true`: true, `{}`: true, `["2026-03-09T23:00:00Z"]`: true, `"2026-13-09T23:00:00Z"`: true,
@@ -236,7 +236,7 @@ func TestCAPNamesATaskByADigestWhereItsOwnNameIsNoFileName(t *testing.T) {
 	if !strings.HasPrefix(string(m.Task), "h-") || len(m.Task) != 34 || m.ID != "../T/1.1" || m.Request.ID != m.Task {
 		t.Errorf("task %q, message %q, request %q", m.Task, m.ID, m.Request.ID)
 	}
-	// What is said about the task finds its way back to the name.
+	// A message about the task has the original name again.
 	line, _ := capCodec(t).Encode(envelope.Message{Act: envelope.Completes, Task: m.Task, Cause: m.ID, From: "analyst-1", To: []string{"pm-1"}})
 	if !bytes.Contains(line, []byte(`"task_id":"../T/1.1"`)) {
 		t.Errorf("the answer is %s", line)

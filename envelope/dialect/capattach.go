@@ -9,8 +9,8 @@ import (
 	"mailboxd/envelope"
 )
 
-// attachments reads what is handed over with a message (CAP-16). What a
-// python_object holds is never more than JSON.
+// attachments reads the attachments of a message (CAP-16). The content of a python_object stays
+// JSON.
 func (f fields) attachments(name string) []envelope.Attachment {
 	var list []envelope.Attachment
 	for i, item := range f.list(name, f.member(name)) {
@@ -42,15 +42,15 @@ func (f fields) attachment(raw jsontext.Value) envelope.Attachment {
 	return a
 }
 
-// present wants a member that may have any value, null included.
+// present requires a member, of any value, null included.
 func (f fields) present(name string) {
 	if f.members[name] == nil {
 		f.refuse(name, "required")
 	}
 }
 
-// file reads where a file is. Whether a path leads out of where files may lie is
-// the mailbox's to find; one that says so is refused here.
+// file reads the path or the URL of a file. The mailbox checks whether a path leads out of the
+// allowed directories; a path that shows it by itself is refused here.
 func (f fields) file(a *envelope.Attachment) {
 	a.Path, a.URL = f.name("path", f.member("path")), f.name("url", f.member("url"))
 	switch {
@@ -63,7 +63,7 @@ func (f fields) file(a *envelope.Attachment) {
 	}
 }
 
-// RefField names the member of a request in which its reference i stands.
+// RefField returns the path of the member with reference i of a request.
 func RefField(t envelope.Task, i int) string {
 	if envelope.MarkedAs(t.Raw) == envelope.CAP {
 		m, _ := capCodec{}.Decode(t.Raw, envelope.Legacy)
@@ -80,8 +80,8 @@ func RefField(t envelope.Task, i int) string {
 	return indexed("input.refs", i) + ".uri"
 }
 
-// AttachmentField names the member of a CAP message that says where the file is that
-// its attachment i is.
+// AttachmentField returns the path of the member that names the file of attachment i of a CAP
+// message.
 func AttachmentField(a envelope.Attachment, i int) string {
 	if a.Path == "" {
 		return indexed("attachments", i) + ".url"
@@ -89,7 +89,7 @@ func AttachmentField(a envelope.Attachment, i int) string {
 	return indexed("attachments", i) + ".path"
 }
 
-// refsOf returns the files among attachments as references.
+// refsOf returns the files of a list of attachments as references.
 func refsOf(list []envelope.Attachment) []envelope.Ref {
 	var refs []envelope.Ref
 	for _, a := range list {
@@ -103,7 +103,7 @@ func refsOf(list []envelope.Attachment) []envelope.Ref {
 	return refs
 }
 
-// fileAttachment is a reference as an attachment.
+// fileAttachment returns a reference as an attachment.
 func fileAttachment(uri string) envelope.Attachment {
 	if path, ok := strings.CutPrefix(uri, "file://"); ok {
 		return envelope.Attachment{Type: "file", Path: path}
@@ -111,7 +111,7 @@ func fileAttachment(uri string) envelope.Attachment {
 	return envelope.Attachment{Type: "file", URL: uri}
 }
 
-// valueAttachment is any value as an attachment.
+// valueAttachment returns any value as an attachment.
 func valueAttachment(value jsontext.Value) envelope.Attachment {
 	raw := object(map[string]jsontext.Value{"type": quoted("python_object"), "object": value})
 	return envelope.Attachment{Type: "python_object", Raw: raw}

@@ -10,18 +10,17 @@ import (
 	"mailboxd/envelope"
 )
 
-// A Definition is CAP's description of an agent: what it is told, to whom it may
-// hand work, who looks at its answers and what tools it has (CAP-01 to CAP-07).
-// It is checked as a whole: each allowed agent has its rule. A decoded Definition
-// is not changed any more and may be shared.
+// A Definition is CAP's description of an agent: its prompt, the agents that it may delegate
+// to, its overseer and its tools (CAP-01 to CAP-07). It is checked as a whole: each allowed
+// agent has its rule. A decoded Definition does not change and may be shared.
 type Definition struct {
-	ID            string            // of one agent, or, with replicas, of what they are (CAP-22)
-	SystemPrompt  string            // for the agent alone: not to be logged (CAP-02)
-	AllowedAgents []string          // to whom it may hand work (CAP-03)
-	Rules         map[string]string // when it shall, by agent, for people and models to read (CAP-20)
-	Overseer      string            // who approves of what it answers; "" for nobody (CAP-05)
-	Bindings      []MCPBinding      // the tools of others that it may use (CAP-06)
-	Extra         jsontext.Value    // fields we do not know, an object; nil for none (CAP-07)
+	ID            string            // the id of one agent, or, with replicas, the name of their group (CAP-22)
+	SystemPrompt  string            // for the agent alone; never logged (CAP-02)
+	AllowedAgents []string          // agents that it may delegate to (CAP-03)
+	Rules         map[string]string // when to delegate, by agent, for people and models to read (CAP-20)
+	Overseer      string            // the agent that reviews its answers; "" for none (CAP-05)
+	Bindings      []MCPBinding      // tools of MCP servers that it may use (CAP-06)
+	Extra         jsontext.Value    // unknown fields, an object; nil for none (CAP-07)
 }
 
 // An MCPBinding is the permission to use tools of one MCP server (CAP-06).
@@ -39,8 +38,8 @@ func (d Definition) Binds(server, tool string) bool {
 	})
 }
 
-// DecodeDefinition reads an agent definition. What is there must be right,
-// because each field is a limit; the findings name it.
+// DecodeDefinition reads an agent definition. A wrong value of any field refuses it, because
+// each field is a limit; the findings name the field.
 func DecodeDefinition(raw []byte) (Definition, envelope.Findings) {
 	raw = bytes.Trim(raw, space)
 	if _, findings := envelope.ContentHash(raw); findings.Refused() {
@@ -56,13 +55,13 @@ func DecodeDefinition(raw []byte) (Definition, envelope.Findings) {
 		Overseer:      f.name("overseer", f.member("overseer")),
 		Bindings:      f.bindings(),
 	}
-	d.Extra = f.strangers()
+	d.Extra = f.unknown()
 	d.check(f)
 	return d, findings
 }
 
-// rules reads delegate_rules, whatever characters the ids have: the pattern of
-// CAP's schema would leave those with a dot unchecked (CAP-04).
+// rules reads delegate_rules. It also checks ids with a dot, which the pattern of CAP's schema
+// leaves unchecked (CAP-04).
 func (f fields) rules() map[string]string {
 	const name = "delegate_rules"
 	value := f.required(name)
@@ -98,14 +97,14 @@ func (f fields) bindings() []MCPBinding {
 	return bindings
 }
 
-// check holds the parts of a definition against each other: an agent without a
-// rule would never get work, and a rule without an agent is a slip.
+// check compares the parts of a definition: an agent without a rule would never get work, and a
+// rule without an agent is a mistake.
 func (d Definition) check(f fields) {
 	for i, id := range d.AllowedAgents {
 		at := indexed("allowed_agents", i)
 		_, ruled := d.Rules[id]
 		switch {
-		case id == "" || d.Rules == nil: // complained about already
+		case id == "" || d.Rules == nil: // refused already
 		case id == d.ID:
 			f.refuse(at, "is the agent itself")
 		case slices.Contains(d.AllowedAgents[:i], id):

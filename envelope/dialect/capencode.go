@@ -13,8 +13,8 @@ import (
 	"mailboxd/envelope"
 )
 
-// Encode says a message in CAP, whose words are text and attachments. What is
-// for machines in another dialect becomes an attachment.
+// Encode writes a message in CAP, which has text and attachments. The machine-readable data of
+// another dialect become an attachment.
 func (capCodec) Encode(m envelope.Message) (said []byte, lost []string) {
 	at := m.Time
 	if at.IsZero() {
@@ -29,7 +29,7 @@ func capLine(m envelope.Message, at time.Time) []byte {
 	var w writer
 	w.word("type", word)
 	w.word("task_id", capTask(m))
-	w.word("sender_id", cmp.Or(m.From, envelope.Ourselves))
+	w.word("sender_id", cmp.Or(m.From, envelope.Mailboxd))
 	w.word("recipient_id", cmp.Or(strings.Join(m.To, ","), envelope.Everybody))
 	words := capText(m)
 	if word == "error_response" {
@@ -44,7 +44,7 @@ func capLine(m envelope.Message, at time.Time) []byte {
 	if !at.IsZero() {
 		w.word("timestamp", at.UTC().Format(time.RFC3339Nano))
 	}
-	if m.Dialect == envelope.CAP { // its own words, which only their sender may leave out
+	if m.Dialect == envelope.CAP { // CAP's own text, which only its sender may leave out
 		if m.WantsReply && word == "message" {
 			w.add(expectsReply, jsontext.Value("true"))
 		}
@@ -68,18 +68,18 @@ func capType(a envelope.Act) string {
 	return "message"
 }
 
-// capTask is the task_id that a message is about: the name that its sender, or
-// the requester, knows the task by.
+// capTask returns the task_id that a message is about: the sender's name for the task, or the
+// requester's.
 func capTask(m envelope.Message) string {
 	for _, name := range []string{m.ID, m.Cause} {
 		if name != "" && TaskID(name) == m.Task {
 			return name
 		}
 	}
-	return cmp.Or(string(m.Task), m.Cause, m.Thread, m.ID, envelope.Ourselves)
+	return cmp.Or(string(m.Task), m.Cause, m.Thread, m.ID, envelope.Mailboxd)
 }
 
-// capWrong is the failure that a message speaks of.
+// capWrong returns the failure that a message reports.
 func capWrong(m envelope.Message) envelope.Failure {
 	f := m.Failure
 	if m.Act != envelope.Fails && f.Kind == "" {
@@ -90,8 +90,8 @@ func capWrong(m envelope.Message) envelope.Failure {
 	return f
 }
 
-// capText is what a message says in words. A type of work, for which CAP has no
-// member, is the first line (mapping 2.3).
+// capText returns the text of a message. The task type, for which CAP has no member, is the
+// first line (mapping 2.3).
 func capText(m envelope.Message) string {
 	switch {
 	case m.Dialect == envelope.CAP:
@@ -110,12 +110,12 @@ func capText(m envelope.Message) string {
 	return cmp.Or(m.Type, m.Text, plainWords[m.Act])
 }
 
-// plainWords are for messages that say nothing but what they do.
+// plainWords are the texts of messages without a text of their own.
 var plainWords = map[envelope.Act]string{
 	envelope.Accepts: "Accepted.", envelope.Waits: "Waiting.", envelope.Asks: "How far is it?",
 }
 
-// reported is progress in prose: "40%: reading" (mapping 2.5).
+// reported returns progress as text: "40%: reading" (mapping 2.5).
 func reported(m envelope.Message) string {
 	var done struct {
 		Pct  jsontext.Value `json:"pct"`

@@ -16,7 +16,7 @@ import (
 	"mailboxd/envelope"
 )
 
-// same compares what two messages say: all but the bytes they were said in.
+// same compares two messages without their bytes.
 func same(t *testing.T, line []byte, before, after envelope.Message) {
 	t.Helper()
 	if bytes.ContainsAny(line, "\r\n") {
@@ -36,7 +36,7 @@ func same(t *testing.T, line []byte, before, after envelope.Message) {
 	}
 }
 
-func TestCAPSaysAgainWhatItHeardAndLosesNothing(t *testing.T) {
+func TestEncodingADecodedCAPMessageLosesNothing(t *testing.T) {
 	lines := walkThrough(t)
 	dice := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
@@ -103,7 +103,7 @@ func randomCAP(dice *rand.Rand) []byte {
 	return line
 }
 
-func TestCAPAlwaysSaysWhen(t *testing.T) {
+func TestACAPMessageAlwaysHasATimestamp(t *testing.T) {
 	at := time.Date(2026, 3, 9, 23, 0, 0, 5, time.FixedZone("", 7200))
 	for _, m := range []envelope.Message{{Act: envelope.Informs, Task: "T"}, {Act: envelope.Informs, Task: "T", Time: at}} {
 		line, _ := capCodec(t).Encode(m)
@@ -117,7 +117,7 @@ func TestCAPAlwaysSaysWhen(t *testing.T) {
 	}
 }
 
-func TestCAPSaysWhatOtherDialectsSay(t *testing.T) {
+func TestCAPEncodesMessagesOfOtherDialects(t *testing.T) {
 	asked := envelope.Task{Type: "analyze", Payload: []byte(`{"hours":24}`), Refs: []envelope.Ref{{Kind: "file", URI: "file:///a/b"}}, Sensitivity: envelope.Internal}
 	for _, c := range []struct {
 		message envelope.Message
@@ -159,7 +159,7 @@ func TestCAPSaysWhatOtherDialectsSay(t *testing.T) {
 	}
 }
 
-func TestCAPNamesWhatItHasNoWordsFor(t *testing.T) {
+func TestCAPReportsItsLosses(t *testing.T) {
 	tokens := int64(5)
 	m := envelope.Message{
 		Dialect: envelope.CLowl, Act: envelope.Requests, ID: "m2", Task: "m2", Cause: "m1", Thread: "pipe", Trace: "t", Deterministic: true,
@@ -172,7 +172,7 @@ func TestCAPNamesWhatItHasNoWordsFor(t *testing.T) {
 	}
 }
 
-// Whatever is taken can be said again and then says the same.
+// An accepted message can be encoded, and the line reads the same.
 func FuzzCAP(f *testing.F) {
 	for _, line := range walkThrough(f) {
 		f.Add(line)
@@ -186,7 +186,7 @@ func FuzzCAP(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		if m, findings := capCodec(t).Decode(raw, envelope.Strict); !findings.Refused() {
 			line, _ := capCodec(t).Encode(m)
-			compact := jsontext.Value(slices.Clone(raw)) // white space says nothing
+			compact := jsontext.Value(slices.Clone(raw)) // without white space
 			_ = compact.Compact()
 			same(t, line, decodeCAP(t, string(compact)), decodeCAP(t, string(line)))
 		}

@@ -8,8 +8,8 @@ import (
 	"mailboxd/envelope"
 )
 
-// capFailure is what an error code and its words mean. The words may begin with
-// the exact kind, "[budget_exceeded] ", for there are more kinds than codes.
+// capFailure returns the failure of an error code and its text. The text may begin with the
+// exact kind, "[budget_exceeded] ", because there are more kinds than codes.
 func capFailure(code int, words string) envelope.Failure {
 	f := envelope.Failure{Kind: capKind(code), Code: strconv.Itoa(code), Message: words}
 	if inner, ok := strings.CutPrefix(words, "["); ok {
@@ -22,8 +22,8 @@ func capFailure(code int, words string) envelope.Failure {
 	return f
 }
 
-// capKind is what an error code means: what the table says, or what HTTP means
-// by the hundreds.
+// capKind returns the kind of an error code: that of the table, else the meaning of the code's
+// hundred in HTTP.
 func capKind(code int) envelope.Kind {
 	kind, ok := kindOfCAP(code)
 	switch {
@@ -39,8 +39,8 @@ func capKind(code int) envelope.Kind {
 	return envelope.AgentError
 }
 
-// capCode is how a failure is said: with the code that its sender gave it in
-// CAP, else that of the table, and the exact kind before the words.
+// capCode returns the code and the text of a failure: its sender's own code in CAP, else that
+// of the table, and the text with the exact kind before it.
 func capCode(f envelope.Failure) (code int, words string) {
 	_, code, _ = Code(f.Kind)
 	if own, err := strconv.Atoi(f.Code); err == nil {

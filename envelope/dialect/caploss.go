@@ -6,7 +6,7 @@ import (
 	"mailboxd/envelope"
 )
 
-// capLosses names what CAP has no words for (docs/dialects.md).
+// capLosses returns what CAP has no words for (docs/dialects.md).
 func capLosses(m envelope.Message) []string {
 	if m.Dialect == envelope.CAP {
 		return nil

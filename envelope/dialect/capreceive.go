@@ -12,7 +12,7 @@ import (
 func (capCodec) Receive(raw []byte, about envelope.Task) (envelope.Message, envelope.Findings) {
 	r := openCap(raw)
 	if r.members == nil {
-		return r.message, blameAgent(r.findings)
+		return r.message, attributeToAgent(r.findings)
 	}
 	r.message.Raw = line(r.message.Raw)
 	m, lacks := &r.message, r.dropTimestamp()
@@ -27,7 +27,7 @@ func (capCodec) Receive(raw []byte, about envelope.Task) (envelope.Message, enve
 	m.From = said("sender_id", about.Agent)
 	to := said("recipient_id", about.Requester)
 	own := string(about.ID)
-	if word == "delegation_notice" { // the same hand-over has the same name whenever it is said
+	if word == "delegation_notice" { // so that the same delegation gets the same name each time
 		own += "." + m.Hash[:8]
 	}
 	r.says(word, said("task_id", own), to)
@@ -42,11 +42,11 @@ func (capCodec) Receive(raw []byte, about envelope.Task) (envelope.Message, enve
 	}
 	r.ask()
 	r.answer(about)
-	return r.message, blameAgent(r.findings)
+	return r.message, attributeToAgent(r.findings)
 }
 
-// dropTimestamp leaves out a timestamp that is no time, and reports whether it did: models make
-// times up, and an answer is worth more than its time.
+// dropTimestamp removes a timestamp that is no time, and reports whether it did: models invent
+// times, and the answer is worth more than its time.
 func (r *capReading) dropTimestamp() bool {
 	var wrong envelope.Findings
 	tried := r.fields
@@ -59,7 +59,7 @@ func (r *capReading) dropTimestamp() bool {
 	return true
 }
 
-// guess is the type of a message that does not say it, by the words it has.
+// guess returns the type of a message without one, by the members that it has.
 func (r *capReading) guess() string {
 	for _, word := range slices.Sorted(maps.Keys(capWords)) {
 		if r.has(capWords[word]) {
@@ -69,23 +69,22 @@ func (r *capReading) guess() string {
 	return ""
 }
 
-// complete writes a message as it is with what it lacked, so that it can be read
-// again by itself.
+// complete writes a message with its missing members added, so that it can be read again by
+// itself.
 func (r *capReading) complete() {
 	m := &r.message
 	m.Raw = capLine(*m, m.Time)
 	m.Hash, _ = envelope.ContentHash(m.Raw)
 }
 
-// questions reports whether a message ends with a question mark and does not say
-// itself whether it expects a reply.
+// questions reports whether a message ends with a question mark and has no expects_reply.
 func (r *capReading) questions() bool {
 	return !r.has(expectsReply) && strings.HasSuffix(strings.TrimSpace(r.message.Text), "?")
 }
 
-// answer makes an answer of what an agent says about its own task: a message to
-// the requester (CAP-33), or an error. One that expects a reply is none yet. One
-// that ends with a question mark is an answer with WantsReply: it may be a question.
+// answer makes an answer of a message of an agent about its own task: a message to the
+// requester (CAP-33), or an error. A message that expects a reply is no answer. One that ends
+// with a question mark is an answer with WantsReply: it may be a question.
 func (r *capReading) answer(about envelope.Task) {
 	m := &r.message
 	if m.Task != about.ID || r.findings.Refused() {

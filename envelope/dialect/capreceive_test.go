@@ -22,7 +22,7 @@ func receiveCAP(t *testing.T, raw string) envelope.Message {
 
 var working = envelope.Task{ID: "T1.1", Agent: "analyst-1", Requester: "pm-1"}
 
-func TestHearingCAPAMessageToTheRequesterIsTheAnswer(t *testing.T) {
+func TestReceivingCAPAMessageToTheRequesterIsTheAnswer(t *testing.T) {
 	m := receiveCAP(t, `{"type":"message","task_id":"T1.1","sender_id":"analyst-1","recipient_id":"pm-1","content":"Done.","confidence":"high",
 		"attachments":[{"type":"file","path":"/tmp/r.md"},{"type":"text_snippet","text":"x"}]}`)
 	a := m.Answer
@@ -39,7 +39,7 @@ func TestHearingCAPAMessageToTheRequesterIsTheAnswer(t *testing.T) {
 	}
 }
 
-func TestHearingCAPWhatExpectsAReplyIsNoAnswer(t *testing.T) {
+func TestReceivingCAPAMessageThatExpectsAReplyIsNoAnswer(t *testing.T) {
 	for raw, act := range map[string]envelope.Act{
 		`{"type":"message","content":"Which one?","expects_reply":true}`:                            envelope.Informs,
 		`{"type":"message","recipient_id":"user","content":"Which one?"}`:                           envelope.Informs,
@@ -54,7 +54,7 @@ func TestHearingCAPWhatExpectsAReplyIsNoAnswer(t *testing.T) {
 	}
 }
 
-func TestHearingCAPAnAnswerThatEndsWithAQuestionMarkMayBeAQuestion(t *testing.T) {
+func TestReceivingCAPAnAnswerThatEndsWithAQuestionMarkMayBeAQuestion(t *testing.T) {
 	for raw, question := range map[string]bool{
 		`{"type":"message","content":"Which one? \n"}`:                                                 true,
 		`{"type":"message","content":"Which one?","attachments":[{"type":"text_snippet","text":"x"}]}`: true,
@@ -67,14 +67,14 @@ func TestHearingCAPAnAnswerThatEndsWithAQuestionMarkMayBeAQuestion(t *testing.T)
 	}
 }
 
-func TestHearingCAPAnErrorAboutItsTaskIsTheAnswer(t *testing.T) {
+func TestReceivingCAPAnErrorAboutItsTaskIsTheAnswer(t *testing.T) {
 	m := receiveCAP(t, `{"type":"error_response","error_code":504,"error_message":"MCP timeout."}`)
 	if m.Act != envelope.Fails || m.Answer.Status != envelope.Failed || m.Answer.Error.Kind != envelope.Timeout || m.Answer.Error.Message != "MCP timeout." {
 		t.Errorf("heard %s %+v", m.Act, m.Answer)
 	}
 }
 
-func TestHearingCAPSuppliesWhatTheRuntimeKnows(t *testing.T) {
+func TestReceivingCAPSuppliesTheMembersOfTheRuntime(t *testing.T) {
 	m := receiveCAP(t, "{\n  \"content\": \"Done.\"\n}")
 	if m.Act != envelope.Completes || m.Task != "T1.1" || m.From != "analyst-1" || !slices.Equal(m.To, []string{"pm-1"}) {
 		t.Errorf("heard %+v", m)
@@ -86,7 +86,7 @@ func TestHearingCAPSuppliesWhatTheRuntimeKnows(t *testing.T) {
 }
 
 // Models make times up, and an answer is worth more than its time.
-func TestHearingCAPLeavesOutATimestampThatIsNoTime(t *testing.T) {
+func TestReceivingCAPLeavesOutATimestampThatIsNoTime(t *testing.T) {
 	m, findings := capCodec(t).Receive([]byte(`{"type":"message","task_id":"T1.1","sender_id":"analyst-1","recipient_id":"pm-1","content":"Done.","timestamp":"yesterday"}`), working)
 	if m.Act != envelope.Completes || findings.Refused() || len(findings) != 1 || findings[0].Field != "timestamp" {
 		t.Errorf("heard %+v with %v; want the answer, and a warning about its timestamp", m, findings)
@@ -96,7 +96,7 @@ func TestHearingCAPLeavesOutATimestampThatIsNoTime(t *testing.T) {
 	}
 }
 
-func TestHearingCAPNamesWorkThatIsHandedOverWithoutANameAlwaysTheSame(t *testing.T) {
+func TestReceivingCAPGivesDelegatedWorkAlwaysTheSameName(t *testing.T) {
 	const raw = `{"type":"delegation_notice","recipient_id":"qa-1","context_summary":"look"}`
 	m, again := receiveCAP(t, raw), receiveCAP(t, raw)
 	if !strings.HasPrefix(string(m.Task), "T1.1.") || m.Task != again.Task || m.Request.ID != m.Task || !bytes.Equal(m.Request.Raw, m.Raw) {
@@ -110,14 +110,14 @@ func TestHearingCAPNamesWorkThatIsHandedOverWithoutANameAlwaysTheSame(t *testing
 	}
 }
 
-func TestHearingCAPRefusesAnAgentThatSpeaksAsAnotherOne(t *testing.T) {
+func TestReceivingCAPRefusesTheNameOfAnotherAgent(t *testing.T) {
 	_, findings := capCodec(t).Receive([]byte(`{"type":"message","sender_id":"qa-1","content":"Verified."}`), working)
 	if findings.Kind() != envelope.IdentityMismatch {
 		t.Errorf("%v; want it refused", findings)
 	}
 }
 
-func TestHearingCAPBlamesTheAgent(t *testing.T) {
+func TestReceivingCAPAttributesErrorsToTheAgent(t *testing.T) {
 	for _, raw := range []string{`{"summary":"done"}`, `{}`, `{"type":"praise"}`, `{"type":"message"}`, `{"content":7}`, `{"error_code":"504","error_message":"x"}`, `{"content":"a","content":"b"}`, `{`} {
 		if _, findings := capCodec(t).Receive([]byte(raw), working); findings.Kind() != envelope.OutputInvalid {
 			t.Errorf("%s: %v; want %s", raw, findings, envelope.OutputInvalid)
@@ -125,24 +125,24 @@ func TestHearingCAPBlamesTheAgent(t *testing.T) {
 	}
 }
 
-func TestHearingCAPSaysWhatIsWrongWithAMessageWithoutItsEnvelope(t *testing.T) {
+func TestReceivingCAPSaysWhatIsWrongWithAMessageWithoutItsEnvelope(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"type":"error_response","error_code":"504","error_message":"late"}`:                 "error_code",
 		`{"type":"message","content":"x","attachments":[{"type":"exe"}]}`:                     "attachments[0].type",
 		`{"type":"message","content":"x","attachments":[{"type":"file","path":"../../etc"}]}`: "attachments[0].path",
 	} {
-		_, findings := dialect.HearAll(envelope.CAP, []byte(text), working)
+		_, findings := dialect.ReceiveAll(envelope.CAP, []byte(text), working)
 		if !strings.Contains(findings.Refusals().String(), want) {
 			t.Errorf("%s is refused: %v; want %s in it", text, findings, want)
 		}
 	}
-	_, findings := dialect.HearAll(envelope.CAP, []byte(`{"type":"result","summary":"x"}`), working)
+	_, findings := dialect.ReceiveAll(envelope.CAP, []byte(`{"type":"result","summary":"x"}`), working)
 	if !strings.Contains(findings.String(), "is no message") {
 		t.Errorf("a line of a log is refused: %v; want it no message", findings)
 	}
 }
 
-func TestWhatWasHeardInCAPIsOneLine(t *testing.T) {
+func TestAReceivedCAPMessageIsOneLine(t *testing.T) {
 	m := receiveCAP(t, "{\"type\":\"delegation_notice\",\n \"task_id\":\"T1.1.1\", \"sender_id\":\"analyst-1\",\n \"recipient_id\":\"qa-1\", \"context_summary\":\"look\"}")
 	if bytes.ContainsAny(m.Raw, "\r\n") || !bytes.Equal(m.Raw, m.Request.Raw) {
 		t.Errorf("it is %q, its request %q", m.Raw, m.Request.Raw)

@@ -9,8 +9,8 @@ import (
 	"mailboxd/envelope"
 )
 
-// capThings are the attachments of a message in CAP: its own, or what another
-// dialect says for machines, and the files that it refers to.
+// capThings returns the attachments of a message in CAP: its own, or the machine-readable data
+// of another dialect, and the files that it refers to.
 func capThings(m envelope.Message) []envelope.Attachment {
 	if m.Dialect != envelope.CAP && len(m.Attachments) == 0 {
 		return foreignThings(m)
@@ -24,7 +24,7 @@ func foreignThings(m envelope.Message) []envelope.Attachment {
 	case m.Act == envelope.Completes:
 		return addFiles(answerThings(m.Answer), m)
 	case m.Act == envelope.Reports || m.Act == envelope.Announces || m.Act == envelope.Fails:
-		return nil // they are prose
+		return nil // they are text
 	case asks(m.Act):
 		things, rest := attachmentsIn(m.Request.Payload)
 		if list = things; rest != nil {
@@ -36,7 +36,7 @@ func foreignThings(m envelope.Message) []envelope.Attachment {
 	return addFiles(list, m)
 }
 
-// addFiles adds what a message refers to, unless it is there already.
+// addFiles adds the references of a message that the list doesn't have.
 func addFiles(list []envelope.Attachment, m envelope.Message) []envelope.Attachment {
 	add := func(a envelope.Attachment) {
 		same := func(b envelope.Attachment) bool { return a.Path == b.Path && a.URL == b.URL && a.Text == b.Text }
@@ -56,11 +56,11 @@ func addFiles(list []envelope.Attachment, m envelope.Message) []envelope.Attachm
 	return list
 }
 
-// records are the kinds of artifacts that we add to every answer: of the run, and
-// nothing that its agent hands over.
+// records are the kinds of artifacts that mailboxd adds to every answer. They are about the
+// run; the agent does not hand them over.
 var records = []string{"run_trace", "stdout", "stderr"}
 
-// answerThings is what an answer has beside its summary.
+// answerThings returns the parts of an answer except for its summary.
 func answerThings(a envelope.Result) []envelope.Attachment {
 	list, rest := attachmentsIn(a.Output.Extra)
 	if a.Output.Extra = rest; rest != nil || len(a.Output.Actions) > 0 {
@@ -81,7 +81,7 @@ func answerThings(a envelope.Result) []envelope.Attachment {
 	return list
 }
 
-// outputOf is the output of a result as it stands in its file.
+// outputOf returns the output of a result as its file has it.
 func outputOf(a envelope.Result) jsontext.Value {
 	var result struct {
 		Output jsontext.Value `json:"output"`
@@ -90,8 +90,8 @@ func outputOf(a envelope.Result) jsontext.Value {
 	return result.Output
 }
 
-// attachmentsIn returns the CAP attachments that an object has under that name,
-// if they are valid, and what else it has; nil when that is nothing.
+// attachmentsIn returns the valid CAP attachments under that name in an object, and the
+// object's other members; nil if there are none.
 func attachmentsIn(members jsontext.Value) (list []envelope.Attachment, rest jsontext.Value) {
 	if !some(members) {
 		return nil, nil
@@ -101,5 +101,5 @@ func attachmentsIn(members jsontext.Value) (list []envelope.Attachment, rest jso
 	if list = f.attachments("attachments"); list == nil || findings.Refused() {
 		return nil, members
 	}
-	return list, f.strangers()
+	return list, f.unknown()
 }

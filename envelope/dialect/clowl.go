@@ -9,10 +9,10 @@ import (
 	"mailboxd/envelope"
 )
 
-// clowlCodec is CLowl v0.2, in which every message is one of ten performatives.
+// clowlCodec is CLowl v0.2. Each of its messages has one of ten performatives.
 type clowlCodec struct{}
 
-// clowlVersion is the one version of CLowl that we speak (CLOWL-02).
+// clowlVersion is the only supported version of CLowl (CLOWL-02).
 const clowlVersion = "0.2"
 
 const (
@@ -20,7 +20,7 @@ const (
 	mostInline  = 2000 // UTF-16 units of ctx.inline, as the strictest reader counts (CLOWL-15, F12)
 )
 
-// units is how long a text is in UTF-16 units.
+// units returns the length of a text in UTF-16 units.
 func units(text string) int {
 	n := 0
 	for _, r := range text {
@@ -34,7 +34,7 @@ type clowlReading struct {
 	fields
 	message  envelope.Message
 	findings envelope.Findings
-	d        fields // body.d, without members when it is none
+	d        fields // body.d, without members if it is no object
 }
 
 func (clowlCodec) Decode(raw []byte, _ envelope.Reading) (envelope.Message, envelope.Findings) {
@@ -44,7 +44,7 @@ func (clowlCodec) Decode(raw []byte, _ envelope.Reading) (envelope.Message, enve
 		r.body()
 		r.context()
 		r.message.Deterministic = r.flag("det")
-		if r.has("auth") && membersOf(raw)["auth"].Kind() != '"' { // what was struck is a string
+		if r.has("auth") && membersOf(raw)["auth"].Kind() != '"' { // a redacted secret is a string
 			r.refuse("auth", "must be a string")
 		}
 		r.act()
@@ -54,8 +54,8 @@ func (clowlCodec) Decode(raw []byte, _ envelope.Reading) (envelope.Message, enve
 	return r.message, r.findings
 }
 
-// openCLowl takes an object apart. The reading has no members when nothing in it
-// can be relied upon; its message then has what answering its sender needs.
+// openCLowl reads an object. The reading has no members if no part of the object is reliable;
+// its message then has the fields that an answer to the sender needs.
 func openCLowl(raw []byte) *clowlReading {
 	r := new(clowlReading)
 	m := &r.message
@@ -71,7 +71,7 @@ func openCLowl(raw []byte) *clowlReading {
 	return r
 }
 
-// head reads who says what kind of thing to whom (CLOWL-02 to CLOWL-10).
+// head reads the performative and the parties (CLOWL-02 to CLOWL-10).
 func (r *clowlReading) head() {
 	m := &r.message
 	r.version()
@@ -99,7 +99,7 @@ func (r *clowlReading) version() {
 	}
 }
 
-// id reads what names a message, a conversation or a participant.
+// id reads the name of a message, a conversation or a participant.
 func (r *clowlReading) id(field string, value jsontext.Value) string {
 	name := r.name(field, value)
 	if units(name) > mostIDUnits {

@@ -181,7 +181,7 @@ var performed = []struct {
 }{
 	{"REQ", "search", `{}`, envelope.Requests, ""},
 	{"INF", "news", `{"text":"x"}`, envelope.Informs, ""},
-	{"INF", "status", `{"state":"running"}`, envelope.Tells, ""},
+	{"INF", "status", `{"state":"running"}`, envelope.ReportsStatus, ""},
 	{"ACK", "search", `{}`, envelope.Accepts, ""},
 	{"ACK", "cancel", `{"status":"cancelled"}`, envelope.Stops, ""},
 	{"ERR", "error", `{"code":"E003","msg":"x","retry":true}`, envelope.Fails, ""},
@@ -249,7 +249,7 @@ func TestCLowlNamesATaskByADigestWhereItsMidIsNoFileName(t *testing.T) {
 	}
 }
 
-func TestCLowlAsksNobodyInParticularWhenItAsksSeveral(t *testing.T) {
+func TestACLowlRequestToSeveralNamesNoAgent(t *testing.T) {
 	for _, to := range []string{`["a","b"]`, `"*"`} {
 		m, findings := clowl(t).Decode([]byte(set(t, complete, "to", to)), envelope.Strict)
 		if findings.Refused() || m.Request.Agent != "" {
@@ -258,7 +258,7 @@ func TestCLowlAsksNobodyInParticularWhenItAsksSeveral(t *testing.T) {
 	}
 }
 
-func TestCLowlTellsWhoIsToHearOfABrokenLine(t *testing.T) {
+func TestCLowlNamesTheSenderOfABrokenLine(t *testing.T) {
 	for _, line := range []string{complete[:len(complete)-8], strings.Replace(complete, `"det":true`, `"det":true,}`, 1), `{"mid":"m001","mid":"m001",` + complete[1:]} {
 		m, findings := clowl(t).Decode([]byte(line), envelope.Strict)
 		if code, _, retry := dialect.Code(findings.Kind()); code != "E001" || !retry || m.From != "oscar" || m.ID != "m001" || m.Thread != "pipe001" {
@@ -293,7 +293,7 @@ func TestCLowlCarriesThePolicyOfAINL(t *testing.T) {
 	sameLimits(t, got, want)
 }
 
-func TestCLowlStrikesTheSecretFromAllThatIsKept(t *testing.T) {
+func TestCLowlRedactsTheSecretInAllThatIsKept(t *testing.T) {
 	open, _ := clowl(t).Decode([]byte(complete), envelope.Strict)
 	for name, line := range map[string]string{
 		"whole":      set(t, complete, "auth", `"s3cret"`),
@@ -321,10 +321,10 @@ func TestCLowlStrikesTheSecretFromAllThatIsKept(t *testing.T) {
 }
 
 // It must not cost more for each of them than for the one before.
-func TestCLowlKeepsManyMembersThatNobodyKnows(t *testing.T) {
-	reading := func(strangers int) float64 {
+func TestCLowlKeepsManyUnknownMembers(t *testing.T) {
+	reading := func(unknown int) float64 {
 		line := []byte(`{"clowl":"0.2","mid":"m","ts":1,"p":"REQ","from":"a","to":"b","cid":"c","body":{"t":"x","d":{}}`)
-		for n := range strangers {
+		for n := range unknown {
 			line = fmt.Appendf(line, `,"x%d":1`, n)
 		}
 		line = append(line, '}')

@@ -9,19 +9,19 @@ import (
 	"mailboxd/envelope"
 )
 
-// reviewing is the type of a QRY by which an overseer, or anyone who needs one,
-// speaks of a review (mapping 2.2).
+// reviewing is the type of a QRY about a review: from an overseer, or from an agent that needs
+// a review (mapping 2.2).
 const reviewing = "review"
 
-// approving is the type of an INF by which an overseer approves.
+// approving is the type of an INF with which an overseer approves.
 const approving = "approve"
 
-// act reads what the message does, in the words that its performative has in d.
+// act reads the act of a message, and the members of d that its performative has.
 func (r *clowlReading) act() {
 	m := &r.message
 	p := r.performative()
 	if m.Act = acts[p]; asks(m.Act) {
-		m.Task = TaskID(m.ID) // also when its data cannot be read: it has a result
+		m.Task = TaskID(m.ID) // also if its data cannot be read: the refused task has a result
 	}
 	if r.d.members == nil {
 		return
@@ -52,16 +52,16 @@ func (r *clowlReading) act() {
 	}
 }
 
-// acts are what the performatives do.
+// acts are the acts of the performatives.
 var acts = map[string]envelope.Act{
 	"REQ": envelope.Requests, "INF": envelope.Informs, "ACK": envelope.Accepts, "ERR": envelope.Fails, "DLGT": envelope.Delegates,
 	"DONE": envelope.Completes, "CNCL": envelope.Cancels, "QRY": envelope.Asks, "PROG": envelope.Reports, "CAPS": envelope.Announces,
 }
 
-// expectsAnswer is our one addition to d: the sender goes on when it has a reply.
+// expectsAnswer is our one addition to d: the sender waits for a reply.
 const expectsAnswer = "expects_reply"
 
-// nuance is what a performative does with the words that stand in d.
+// nuance returns the act of a performative, which members of d may change.
 func (r *clowlReading) nuance(p string) envelope.Act {
 	mode := r.said("delegation_mode")
 	switch {
@@ -70,7 +70,7 @@ func (r *clowlReading) nuance(p string) envelope.Act {
 	case p == "PROG" && blocking(r.d.member("blocked")):
 		return envelope.Waits
 	case p == "INF" && r.message.Type == "status" && r.d.has("state"):
-		return envelope.Tells
+		return envelope.ReportsStatus
 	case p == "QRY" && r.message.Type == reviewing && mode == string(envelope.Oversee):
 		return envelope.Delegates
 	case p == "QRY" && r.message.Type == reviewing:
@@ -79,12 +79,12 @@ func (r *clowlReading) nuance(p string) envelope.Act {
 	return acts[p]
 }
 
-// blocking reports whether what a PROG says of being blocked is more than "no".
+// blocking reports whether the blocked member of a PROG is more than "no".
 func blocking(value jsontext.Value) bool {
 	return value != nil && !slices.Contains([]string{"null", "false", `""`, "[]"}, string(line(value)))
 }
 
-// said returns the first of some members of d that is a text.
+// said returns the first of these members of d that is a text.
 func (r *clowlReading) said(names ...string) string {
 	for _, name := range names {
 		if text, ok := textOf(r.d.members[name]); ok && text != "" {
@@ -94,7 +94,7 @@ func (r *clowlReading) said(names ...string) string {
 	return ""
 }
 
-// delegation reads how a DLGT, or a QRY for a review, hands work on (CLOWL-30).
+// delegation reads the delegation of a DLGT, or of a QRY for a review (CLOWL-30).
 func (r *clowlReading) delegation(p string) {
 	m := &r.message
 	mode := envelope.Tie(r.said("delegation_mode"))
@@ -113,8 +113,7 @@ func (r *clowlReading) delegation(p string) {
 	}
 }
 
-// failure reads the words of an ERR (CLOWL-26). One without a code that we can
-// read is an internal error.
+// failure reads the data of an ERR (CLOWL-26). Without a readable code it is an internal error.
 func (r *clowlReading) failure() envelope.Failure {
 	code, words := r.said("code"), r.said("msg", "message")
 	if !isCode(code) {
@@ -140,8 +139,7 @@ func (r *clowlReading) failure() envelope.Failure {
 	return f
 }
 
-// isCode reports whether a code is one of the sixteen, or of a range that is
-// reserved for more (CLOWL-34).
+// isCode reports whether a code is one of the sixteen, or of a reserved range (CLOWL-34).
 func isCode(code string) bool {
 	if len(code) != 4 || code[0] != 'E' || strings.Trim(code[1:], "0123456789") != "" {
 		return false
@@ -162,7 +160,7 @@ func failedAnswer(f envelope.Failure) envelope.Result {
 	return a
 }
 
-// supports reads what an agent announces (CLOWL-29).
+// supports reads the types of work that an agent announces (CLOWL-29).
 func (r *clowlReading) supports() []string {
 	value := r.d.member("supports")
 	var items []jsontext.Value

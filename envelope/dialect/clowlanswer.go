@@ -10,13 +10,12 @@ import (
 	"mailboxd/envelope"
 )
 
-// answerFields are the members of an AgentTaskResult that d.ainl carries beside
-// an answer, for which CLowl has no words.
+// answerFields are the members of an AgentTaskResult that d.ainl carries beside an answer:
+// CLowl has no words for them.
 var answerFields = []string{"confidence", "artifact_refs", "cost_used", "time_used", "needs_review", "provenance_ref"}
 
-// answer reads the d of a DONE as what was found out (CLOWL-25): its summary,
-// actions, and further fields. It is done, wholly or, where d.status says so, in
-// part.
+// answer reads the d of a DONE as an answer (CLOWL-25): its summary, actions, and further
+// fields. Its status is ok, or partial if d.status says so.
 func (r *clowlReading) answer() envelope.Result {
 	ainl := membersOf(r.d.member("ainl"))
 	status, output := envelope.OK, map[string]jsontext.Value{}
@@ -49,7 +48,7 @@ func (r *clowlReading) answer() envelope.Result {
 		w.add(keptDet, boolean(true))
 	}
 	a, findings := envelope.DecodeAnswer(w.end())
-	if findings.Refused() { // its words mean something else here
+	if findings.Refused() { // the members have another meaning here
 		a = envelope.Result{Status: status}
 		a.Output.Extra = object(map[string]jsontext.Value{"result": r.message.Data})
 		return a
@@ -65,15 +64,15 @@ func (r *clowlReading) answer() envelope.Result {
 	return a
 }
 
-// The members of a result that keep what only CLowl says beside an answer: that it is
+// The members of a result that keep the parts of an answer that only CLowl has: whether it is
 // deterministic, and its context.
 const (
 	keptDet = "mbx.det"
 	keptCtx = "mbx.ctx"
 )
 
-// Beside returns what the agent that gave a result said beside it in CLowl: whether the
-// answer is deterministic, and its context.
+// Beside returns the parts of an answer that only CLowl has: whether it is deterministic, and
+// its context.
 func Beside(a envelope.Result) (deterministic bool, context envelope.Context) {
 	kept := membersOf(a.Extra)
 	ctx := membersOf(kept[keptCtx])
@@ -83,7 +82,7 @@ func Beside(a envelope.Result) (deterministic bool, context envelope.Context) {
 	return kept[keptDet].Kind() == 't', context
 }
 
-// answerData writes an answer as the d of a DONE.
+// answerData returns an answer as the d of a DONE.
 func answerData(a envelope.Result) map[string]jsontext.Value {
 	d, ainl := membersOf(a.Output.Extra), map[string]jsontext.Value{}
 	if d == nil {
@@ -113,7 +112,7 @@ func answerData(a envelope.Result) map[string]jsontext.Value {
 	return d
 }
 
-// idle are members of a result that say nothing.
+// idle are values of result members that carry no information.
 var idle = map[string][]string{
 	"confidence":     {"null"},
 	"artifact_refs":  {"[]"},

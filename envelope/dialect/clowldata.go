@@ -11,8 +11,8 @@ import (
 	"mailboxd/envelope"
 )
 
-// clowlData is the d of a message: its own words when it was said in CLowl, else
-// words made of what it means, and in both what its performative must have.
+// clowlData returns the d of a message: its own data if it was read in CLowl, else data made of
+// its meaning, and in both cases the members that its performative requires.
 func clowlData(m envelope.Message) jsontext.Value {
 	own := m.Data != nil && (m.Dialect == envelope.CLowl || m.Dialect == "")
 	var d map[string]jsontext.Value
@@ -31,7 +31,7 @@ func clowlData(m envelope.Message) jsontext.Value {
 	return object(d)
 }
 
-// meant says what a message means in the members of d.
+// meant returns the meaning of a message as members of d.
 func meant(m envelope.Message) map[string]jsontext.Value {
 	d := map[string]jsontext.Value{}
 	say := func(name, text string) {
@@ -52,7 +52,7 @@ func meant(m envelope.Message) map[string]jsontext.Value {
 			d["pct"] = pct
 		}
 		say("note", m.Text)
-	case envelope.Fails, envelope.Announces: // oblige knows the words
+	case envelope.Fails, envelope.Announces: // oblige adds the members
 	default:
 		say("text", m.Text)
 	}
@@ -62,11 +62,10 @@ func meant(m envelope.Message) map[string]jsontext.Value {
 	return d
 }
 
-// taken are the names in d that mean something to us, so that no payload's own
-// members may have them.
+// taken are the names in d with a meaning of their own. Members of a payload cannot have them.
 var taken = []string{"description", "deadline", "ainl", "delegation_mode", "payload"}
 
-// asking says what a request of another dialect means: its payload, flat, its
+// asking returns the meaning of a request of another dialect: its payload, flat, its
 // description, and its limits in d.ainl (mapping 2.5).
 func asking(m envelope.Message) map[string]jsontext.Value {
 	t := m.Request
@@ -97,7 +96,7 @@ func asking(m envelope.Message) map[string]jsontext.Value {
 	return d
 }
 
-// oblige adds what the performative of a message must have.
+// oblige adds the members that the performative of a message requires.
 func oblige(m envelope.Message, d map[string]jsontext.Value) {
 	switch m.Act {
 	case envelope.Fails:
@@ -114,7 +113,7 @@ func oblige(m envelope.Message, d map[string]jsontext.Value) {
 		if blocking(d["blocked"]) {
 			delete(d, "blocked")
 		}
-	case envelope.Tells:
+	case envelope.ReportsStatus:
 		if d["state"] == nil {
 			d["state"] = quoted("unknown")
 		}
@@ -129,8 +128,8 @@ func oblige(m envelope.Message, d map[string]jsontext.Value) {
 	}
 }
 
-// obligeFailure adds the words of an ERR (CLOWL-26), and the exact kind, for
-// there are more kinds than codes.
+// obligeFailure adds the members of an ERR (CLOWL-26), and the exact kind, because there are
+// more kinds than codes.
 func obligeFailure(m envelope.Message, d map[string]jsontext.Value) {
 	f := m.Failure
 	f.Kind = cmp.Or(f.Kind, m.Answer.Error.Kind, envelope.AgentError)
@@ -146,7 +145,7 @@ func obligeFailure(m envelope.Message, d map[string]jsontext.Value) {
 	if said, _ := textOf(d["code"]); said != code {
 		d["code"] = quoted(code)
 		if said != "" && !isCode(said) {
-			d["msg"] = quoted(f.Message) // in which it stands
+			d["msg"] = quoted(f.Message) // the field in the text
 		}
 	}
 	if d["msg"].Kind() != '"' {
@@ -160,7 +159,7 @@ func obligeFailure(m envelope.Message, d map[string]jsontext.Value) {
 	}
 }
 
-// clowlLosses names what CLowl has no words of its own for (docs/dialects.md).
+// clowlLosses returns what CLowl has no words of its own for (docs/dialects.md).
 func clowlLosses(m envelope.Message) []string {
 	var lost losses
 	lost.add("unknown fields", m.Extra != nil)

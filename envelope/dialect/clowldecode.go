@@ -16,7 +16,7 @@ import (
 // The performatives (CLOWL-07).
 var performatives = []string{"REQ", "INF", "ACK", "ERR", "DLGT", "DONE", "CNCL", "QRY", "PROG", "CAPS"}
 
-// performative returns p, "" when it is none of the ten.
+// performative returns p; "" if it is none of the ten.
 func (r *clowlReading) performative() string {
 	value := r.required("p")
 	if value == nil {
@@ -32,7 +32,7 @@ func (r *clowlReading) performative() string {
 
 // time reads ts, in whole seconds since 1970 (CLOWL-04).
 func (r *clowlReading) time(value jsontext.Value) {
-	const latest = 1e11 // seconds; what is more are milliseconds
+	const latest = 1e11 // in seconds; larger numbers are milliseconds
 	if value == nil {
 		return
 	}
@@ -47,7 +47,7 @@ func (r *clowlReading) time(value jsontext.Value) {
 	}
 }
 
-// body reads what it is about and the data of that (CLOWL-11, CLOWL-12).
+// body reads the type and the data of a message (CLOWL-11, CLOWL-12).
 func (r *clowlReading) body() {
 	body := newFields(r.required("body"), "body.", &r.findings)
 	if body.members == nil {
@@ -63,8 +63,7 @@ func (r *clowlReading) body() {
 	r.keep("body", body)
 }
 
-// context reads ctx (CLOWL-13 to CLOWL-17). Whether anything lies there is not a
-// matter of shape.
+// context reads ctx (CLOWL-13 to CLOWL-17). It does not look for the content.
 func (r *clowlReading) context() {
 	value := r.member("ctx")
 	if value == nil {
@@ -100,23 +99,23 @@ func isSum(text string) bool {
 	return err == nil && len(sum) == 32 && text == strings.ToLower(text)
 }
 
-// keep keeps the members of an object that nobody knows, the message's own or,
-// under its name, those of an object within it (CLOWL-12, CLOWL-20).
+// keep keeps the unknown members of the message or, under its name, of an object within it
+// (CLOWL-12, CLOWL-20).
 func (r *clowlReading) keep(within string, f fields) {
 	m := &r.message
-	switch strangers := f.strangers(); {
-	case strangers == nil:
+	switch unknown := f.unknown(); {
+	case unknown == nil:
 	case within != "":
-		m.Extra = with(m.Extra, within, strangers)
+		m.Extra = with(m.Extra, within, unknown)
 	default:
-		all := membersOf(strangers)
+		all := membersOf(unknown)
 		maps.Copy(all, membersOf(m.Extra))
 		m.Extra = object(all)
 	}
 }
 
-// ask makes the request of a message that asks for something. Its limits are
-// those of AINL, under the same rules (CLowl has none).
+// ask makes the request of a message. CLowl has no limits, so they are those of AINL, under the
+// same rules.
 func (r *clowlReading) ask() {
 	m := &r.message
 	if !asks(m.Act) {

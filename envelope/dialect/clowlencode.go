@@ -11,9 +11,9 @@ import (
 	"mailboxd/envelope"
 )
 
-// Encode says a message in the form that every reader of CLowl accepts (F12): no
-// member that is null or unknown, ids of at most 128 characters, whole seconds,
-// an inline context that fits, det only when it is true.
+// Encode writes a message in the form that every reader of CLowl accepts (F12): no null or
+// unknown members, ids of at most 128 characters, whole seconds, an inline context that fits,
+// det only if it is true.
 func (clowlCodec) Encode(m envelope.Message) (said []byte, lost []string) {
 	p := performativeOf(m)
 	at := m.Time
@@ -27,7 +27,7 @@ func (clowlCodec) Encode(m envelope.Message) (said []byte, lost []string) {
 	w.word("tid", clowlID(m.Trace))
 	w.word("pid", clowlID(causeOf(m)))
 	w.word("p", p)
-	w.word("from", clowlID(cmp.Or(m.From, envelope.Ourselves)))
+	w.word("from", clowlID(cmp.Or(m.From, envelope.Mailboxd)))
 	w.add("to", recipientsValue(m.To))
 	w.word("cid", clowlID(cmp.Or(m.Thread, string(m.Task), string(m.Request.ID), m.Cause, messageID(m))))
 	body.word("t", workType(m, p))
@@ -40,14 +40,14 @@ func (clowlCodec) Encode(m envelope.Message) (said []byte, lost []string) {
 	return line(w.end()), clowlLosses(m)
 }
 
-// performativeOf is the performative that does what the message does.
+// performativeOf returns the performative of an act.
 func performativeOf(m envelope.Message) string {
 	switch m.Act {
 	case envelope.Stops:
 		return "ACK"
 	case envelope.Waits:
 		return "PROG"
-	case envelope.Tells:
+	case envelope.ReportsStatus:
 		return "INF"
 	case envelope.Inquires:
 		return "QRY"
@@ -64,8 +64,8 @@ func performativeOf(m envelope.Message) string {
 	return "INF"
 }
 
-// messageID is what a message is called. A request without a name of its own has
-// that of its task, so that the same message twice counts once.
+// messageID returns the id of a message. A request without one has the id of its task, so that
+// a repeated message counts once.
 func messageID(m envelope.Message) string {
 	id := m.ID
 	if id == "" && asks(m.Act) {
@@ -77,8 +77,8 @@ func messageID(m envelope.Message) string {
 	return id
 }
 
-// causeOf is the message that this one is a reply to: in other dialects, where
-// messages have no names, that which asked for the task (CLOWL-06).
+// causeOf returns the id of the message that this one replies to. In dialects whose messages
+// have no ids, that is the request of the task (CLOWL-06).
 func causeOf(m envelope.Message) string {
 	if m.Cause == "" && m.Dialect != envelope.CLowl && !asks(m.Act) {
 		return string(m.Task)
@@ -86,7 +86,7 @@ func causeOf(m envelope.Message) string {
 	return m.Cause
 }
 
-// clowlID is an id that is no longer than CLowl's strictest reader takes.
+// clowlID shortens an id to the length that CLowl's strictest reader accepts.
 func clowlID(id string) string {
 	if units(id) > mostIDUnits {
 		return digest(id)
@@ -108,18 +108,18 @@ func recipientsValue(to []string) jsontext.Value {
 	return namesValue(short)
 }
 
-// workType is body.t, which is never empty (CLOWL-11).
+// workType returns body.t, which is never empty (CLOWL-11).
 func workType(m envelope.Message, p string) string {
 	switch {
 	case p == "ERR":
 		return "error"
 	case p == "CAPS":
 		return "capabilities"
-	case m.Act == envelope.Tells:
+	case m.Act == envelope.ReportsStatus:
 		return "status"
 	case p == "QRY" && m.Act != envelope.Asks:
 		return reviewing
-	case p == "QRY" && m.Type == reviewing: // of something else, and must not read as one
+	case p == "QRY" && m.Type == reviewing: // about another subject, so it must not read as a review
 		return "status"
 	}
 	return cmp.Or(m.Type, m.Request.Type, plainTypes[p])
@@ -129,8 +129,8 @@ var plainTypes = map[string]string{
 	"REQ": "task", "DLGT": "task", "DONE": "result", "ACK": "accepted", "PROG": "progress", "CNCL": "cancel", "QRY": "status", "INF": "info",
 }
 
-// contextOf is the context of a message; of a request in another dialect the
-// first thing that it refers to.
+// contextOf returns the context of a message; of a request in another dialect, its first
+// reference.
 func contextOf(m envelope.Message) envelope.Context {
 	c := m.Context
 	if c.Ref == "" && m.Dialect != envelope.CLowl && len(m.Request.Refs) > 0 {
@@ -139,8 +139,8 @@ func contextOf(m envelope.Message) envelope.Context {
 	return c
 }
 
-// contextValue writes ctx; nil when there is nothing to say. An inline text that
-// is too long is cut, for it would be refused whole.
+// contextValue writes ctx; nil for an empty context. It cuts an inline text that is too long,
+// because readers refuse the whole text.
 func contextValue(c envelope.Context) jsontext.Value {
 	var w writer
 	w.word("ref", c.Ref)
@@ -154,7 +154,7 @@ func contextValue(c envelope.Context) jsontext.Value {
 	return w.end()
 }
 
-// cut returns the beginning of a text, up to so many UTF-16 units.
+// cut returns the first UTF-16 units of a text, at most that many.
 func cut(text string, most int) string {
 	n := 0
 	for at, r := range text {

@@ -26,10 +26,9 @@ func saidInCLowl(t testing.TB, m envelope.Message) (line string, lost []string) 
 	return string(text), lost
 }
 
-// A message that is said again is the same message, but for what no reader of
-// CLowl has to take: members that are null or unknown, numbers and lists that may
-// be written more plainly, and what every ERR and CAPS must have.
-func TestCLowlSaysAgainWhatItHeardAndLosesNothing(t *testing.T) {
+// A message that is decoded and encoded is the same message, except for null and unknown
+// members, numbers and lists with a simpler form, and the members that every ERR and CAPS has.
+func TestEncodingADecodedCLowlMessageLosesNothing(t *testing.T) {
 	dice := rand.New(rand.NewPCG(7, 11))
 	for range 1000 {
 		raw := randomCLowl(dice)
@@ -50,7 +49,7 @@ func TestCLowlSaysAgainWhatItHeardAndLosesNothing(t *testing.T) {
 	}
 }
 
-// plainly takes off a message what need not be said again.
+// plainly removes the parts that may differ.
 func plainly(t testing.TB, raw string) string {
 	raw = strings.ReplaceAll(raw, `"ts":1709078400.0`, `"ts":1709078400`)
 	for _, path := range []string{"tid", "pid", "det", "ctx", "ctx.ref", "ctx.inline", "ctx.hash"} {
@@ -150,7 +149,7 @@ func randomCLowl(dice *rand.Rand) string {
 	return line + "}"
 }
 
-func TestCLowlSaysNoMoreThanEveryReaderTakes(t *testing.T) {
+func TestCLowlEncodesOnlyWhatEveryReaderAccepts(t *testing.T) {
 	m, findings := clowl(t).Decode([]byte(set(t, set(t, set(t, complete, "more", "1"), "body.more", "1"), "auth", `"s3cret"`)), envelope.Strict)
 	if findings.Refused() {
 		t.Fatal(findings)
@@ -185,8 +184,8 @@ func TestCLowlNamesAMessageThatHasNoName(t *testing.T) {
 	}
 }
 
-// Whatever we may have to say, each act says it in the form of its performative.
-func TestCLowlSaysEveryAct(t *testing.T) {
+// A message of each act has the form of its performative.
+func TestCLowlEncodesEveryAct(t *testing.T) {
 	at := time.Date(2026, 3, 9, 23, 0, 0, 0, time.UTC)
 	base := envelope.Message{ID: "m2", Task: "t1", Cause: "m1", Thread: "c1", Trace: "x1", From: "radar", To: []string{"oscar"}, Time: at, Text: "why"}
 	says := func(act envelope.Act, change func(*envelope.Message)) envelope.Message {
@@ -216,7 +215,7 @@ func TestCLowlSaysEveryAct(t *testing.T) {
 		{says(envelope.Inquires, nil), "QRY review", `{"text":"why"}`},
 		{says(envelope.Asks, nil), "QRY status", `{"text":"why"}`},
 		{says(envelope.Asks, func(m *envelope.Message) { m.Type = "review" }), "QRY status", `{"text":"why"}`},
-		{says(envelope.Tells, func(m *envelope.Message) { m.Data = jsontext.Value(`{"state":"running"}`) }), "INF status", `{"state":"running"}`},
+		{says(envelope.ReportsStatus, func(m *envelope.Message) { m.Data = jsontext.Value(`{"state":"running"}`) }), "INF status", `{"state":"running"}`},
 		{says(envelope.Informs, func(m *envelope.Message) { m.WantsReply = true }), "INF info", `{"text":"why","expects_reply":true}`},
 		{says(envelope.Announces, func(m *envelope.Message) { m.Supports = []string{"search"} }), "CAPS capabilities", `{"clowl":"0.2","supports":["search"]}`},
 		{says(envelope.Requests, nil), "REQ task", `{"description":"why"}`},
@@ -234,7 +233,7 @@ func TestCLowlSaysEveryAct(t *testing.T) {
 	}
 }
 
-// Each kind of error says its code, and comes back as itself.
+// Each kind of error is encoded with its code, and read as the same kind.
 func TestCLowlCarriesTheExactKindOfAnError(t *testing.T) {
 	for _, kind := range everyKind(t) {
 		f := dialect.FailureOf(kind, "m")

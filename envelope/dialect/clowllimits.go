@@ -10,13 +10,12 @@ import (
 	"mailboxd/envelope"
 )
 
-// carried are the members of an AgentTaskRequest that d.ainl may have, beside
-// its limits.
+// carried are the members of an AgentTaskRequest, other than limits, that d.ainl may have.
 var carried = []string{"target_role", "metadata", "refs"}
 
-// limit reads what d.ainl and d.deadline say a task may do, as AINL's own reader
-// does, so that the same rules bind in both. What it refuses is wrong with the
-// data of the message (E008), unless it is an attack.
+// limit reads the limits in d.ainl and d.deadline with AINL's own reader, so that the same
+// rules bind in both dialects. An error there is one of the message's data (E008), unless it is
+// an attack.
 func (r *clowlReading) limit() {
 	m := &r.message
 	ainl := r.ainl()
@@ -39,7 +38,7 @@ func (r *clowlReading) limit() {
 	m.Request = t
 }
 
-// ainl returns the members of d.ainl that mean something.
+// ainl returns the known members of d.ainl.
 func (r *clowlReading) ainl() map[string]jsontext.Value {
 	value := r.d.member("ainl")
 	if value == nil {
@@ -76,7 +75,8 @@ func (r *clowlReading) metadata(value jsontext.Value) jsontext.Value {
 	return withoutSenderKeys(value, func(key, message string) { r.d.note("", "ainl."+key, message) })
 }
 
-// withoutSenderKeys leaves out of metadata what only an AINL line may have, and notes it.
+// withoutSenderKeys removes the keys of metadata that only an AINL line may have, and notes
+// each.
 func withoutSenderKeys(metadata jsontext.Value, note func(key, message string)) jsontext.Value {
 	all := membersOf(metadata)
 	for _, key := range envelope.SenderKeys {
@@ -119,14 +119,14 @@ func or(value, otherwise jsontext.Value) jsontext.Value {
 	return value
 }
 
-// contextRefs are the references of a request: its context, and further ones.
+// contextRefs returns the references of a request: its context, and further ones.
 func contextRefs(c envelope.Context, more jsontext.Value) jsontext.Value {
 	if c.Ref == "" {
 		return more
 	}
 	var all []jsontext.Value
 	if more != nil && !unmarshal(more, &all) {
-		return more // to be refused
+		return more // AINL's reader refuses it
 	}
 	ref := refsValue([]envelope.Ref{contextRef(c)})
 	first := ref[1 : len(ref)-1]
@@ -137,7 +137,7 @@ func contextRefs(c envelope.Context, more jsontext.Value) jsontext.Value {
 	return array(append([]jsontext.Value{first}, all...))
 }
 
-// contextRef is a context as a reference.
+// contextRef returns a context as a reference.
 func contextRef(c envelope.Context) envelope.Ref {
 	uri := contextURI(c.Ref)
 	if strings.HasPrefix(uri, "file://") {
@@ -151,7 +151,7 @@ func refURI(ref jsontext.Value) string {
 	return uri
 }
 
-// clowlField is what a field of AINL's is called in the message it was made of.
+// clowlField returns the name in the CLowl message of a field of AINL.
 func clowlField(field string, ainl map[string]jsontext.Value) string {
 	head, _, _ := strings.Cut(field, "[")
 	head, _, _ = strings.Cut(head, ".")

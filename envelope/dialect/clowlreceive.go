@@ -14,17 +14,16 @@ import (
 	"mailboxd/envelope"
 )
 
-// Hear also reads the forms that models are taught because they are short: that
-// of v0.1, with cl and a context that is a string, and CLowl-S, with task and
-// data instead of a body (CLOWL-38). A message that is not complete is completed;
-// its Raw is then what it became.
+// Receive also reads the short forms that models are taught: that of v0.1, with cl and a
+// context that is a string, and CLowl-S, with task and data instead of a body (CLOWL-38). It
+// completes an incomplete message; Raw is then the completed form.
 func (clowlCodec) Receive(raw []byte, about envelope.Task) (envelope.Message, envelope.Findings) {
 	raw = bytes.Trim(raw, space)
 	var findings envelope.Findings
 	if _, findings = envelope.ContentHash(raw); findings.Refused() {
-		return envelope.Message{Raw: raw, Dialect: envelope.CLowl}, blameAgent(findings)
+		return envelope.Message{Raw: raw, Dialect: envelope.CLowl}, attributeToAgent(findings)
 	}
-	raw = line(raw) // it may be laid out over several
+	raw = line(raw) // the object may extend over several lines
 	s := speech{members: newFields(raw, "", &findings).members, about: about, asker: askerOf(about)}
 	before := maps.Clone(s.members)
 	s.upgrade()
@@ -34,15 +33,15 @@ func (clowlCodec) Receive(raw []byte, about envelope.Task) (envelope.Message, en
 		raw = line(object(s.members))
 	}
 	m, findings := strictly(clowlCodec{}, raw)
-	if m.From != about.Agent && about.Agent != "" && !findings.Refused() {
+	if m.From != "" && m.From != about.Agent && about.Agent != "" {
 		findings = append(findings, envelope.Finding{Kind: envelope.IdentityMismatch, Field: "from", Message: "the agent speaks as another one"})
 	}
 	s.setSubject(&m)
-	return m, blameAgent(findings)
+	return m, attributeToAgent(findings)
 }
 
-// strictly reads a message, and makes of it the form that every reader accepts,
-// for it may go on to others.
+// strictly reads a message and converts it to the form that every reader accepts, because it
+// may be passed on.
 func strictly(c Codec, raw []byte) (envelope.Message, envelope.Findings) {
 	m, findings := c.Decode(raw, envelope.Strict)
 	if findings.Refused() {
@@ -57,8 +56,7 @@ func strictly(c Codec, raw []byte) (envelope.Message, envelope.Findings) {
 	return m, findings
 }
 
-// askerOf is the message that asked for a task: the one that it was made of, or
-// what that would be in CLowl.
+// askerOf returns the message that requested a task: the original, or its form in CLowl.
 func askerOf(about envelope.Task) envelope.Message {
 	if envelope.MarkedAs(about.Raw) == envelope.CLowl {
 		if m, _ := (clowlCodec{}).Decode(about.Raw, envelope.Strict); TaskID(m.ID) == about.ID {
@@ -69,18 +67,18 @@ func askerOf(about envelope.Task) envelope.Message {
 	return envelope.Message{ID: id, Thread: cmp.Or(about.Named(envelope.ThreadID), id), Trace: about.Named("mbx.tid"), From: about.Requester}
 }
 
-// A speech is what an agent said about its task, being completed.
+// A speech is a message of an agent about its task while it is completed.
 type speech struct {
 	members map[string]jsontext.Value
 	about   envelope.Task
 	asker   envelope.Message
 }
 
-// upgrade makes v0.2 of the older and shorter forms.
+// upgrade converts the older and shorter forms to v0.2.
 func (s speech) upgrade() {
 	older := s.take("cl") != nil
 	if version, _ := textOf(s.members["clowl"]); older || strings.HasPrefix(version, "0.1") {
-		delete(s.members, "mid") // models make these up
+		delete(s.members, "mid") // models invent these
 		delete(s.members, "clowl")
 	}
 	if p, ok := textOf(s.members["p"]); ok {
@@ -125,7 +123,7 @@ func (s speech) workType(t jsontext.Value) jsontext.Value {
 	return quoted(cmp.Or(s.about.Type, plainTypes[s.p()], "info"))
 }
 
-// data makes an object of what is none.
+// data returns an object; another value becomes one.
 func (s speech) data(d jsontext.Value) jsontext.Value {
 	name := map[string]string{"DONE": "summary", "ERR": "msg", "PROG": "note", "REQ": "description", "DLGT": "description"}[s.p()]
 	switch d.Kind() {
@@ -139,8 +137,8 @@ func (s speech) data(d jsontext.Value) jsontext.Value {
 	return jsontext.Value("{}")
 }
 
-// complete adds what a runtime has to supply. A trace goes on as it is (CLOWL-05),
-// and what an agent says of its task as a whole it says to the requester.
+// complete adds the members that the runtime supplies. The trace stays the same (CLOWL-05), and
+// a message about the task as a whole goes to the requester.
 func (s speech) complete() {
 	delete(s.members, "auth")
 	s.supply("clowl", clowlVersion)
@@ -168,15 +166,14 @@ func (s speech) complete() {
 	}
 }
 
-// supply adds a name that is missing or empty.
+// supply sets a name that is missing or empty.
 func (s speech) supply(member, name string) {
 	if said, ok := textOf(s.members[member]); name != "" && (s.members[member].Kind() == 'n' || s.members[member] == nil || ok && said == "") {
 		s.members[member] = quoted(clowlID(name))
 	}
 }
 
-// elsewhere reports whether d names the task that is spoken of, which then is
-// not the agent's own.
+// elsewhere reports whether d names another task than the agent's own.
 func (s speech) elsewhere() bool {
 	d := membersOf(membersOf(s.members["body"])["d"])
 	id, _ := textOf(d["task_id"])
@@ -185,14 +182,14 @@ func (s speech) elsewhere() bool {
 	return name != "" && TaskID(name) != s.about.ID
 }
 
-// own reports whether the agent speaks of its own task.
+// own reports whether the message is about the agent's own task.
 func (s speech) own() bool {
 	pid, _ := textOf(s.members["pid"])
 	return !s.elsewhere() && (pid == clowlID(s.asker.ID) || TaskID(pid) == s.about.ID)
 }
 
-// setSubject sets which task a message is about, and what the message is to the requester of
-// that task.
+// setSubject sets the task that a message is about, and its meaning for the requester of that
+// task.
 func (s speech) setSubject(m *envelope.Message) {
 	switch {
 	case asks(m.Act):

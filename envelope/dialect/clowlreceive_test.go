@@ -24,7 +24,7 @@ func askedInCLowl(t testing.TB) envelope.Task {
 // spoken is the one message in what an agent printed about that task.
 func spoken(t *testing.T, printed string) envelope.Message {
 	t.Helper()
-	said, findings := dialect.HearAll(envelope.CLowl, []byte(printed), askedInCLowl(t))
+	said, findings := dialect.ReceiveAll(envelope.CLowl, []byte(printed), askedInCLowl(t))
 	if findings.Refused() || len(said) != 1 {
 		t.Fatalf("%s: %d messages, %v", printed, len(said), findings)
 	}
@@ -38,9 +38,9 @@ func spoken(t *testing.T, printed string) envelope.Message {
 	return m
 }
 
-// All the ways to say that it is done: v0.2 without what the runtime supplies,
-// v0.1, CLowl-S, and how models wrap and shorten them.
-func TestHearingCLowlUpgradesWhatIsShort(t *testing.T) {
+// All forms of a DONE: v0.2 without the members of the runtime, v0.1, CLowl-S, and the forms
+// in which models wrap and shorten them.
+func TestReceivingCLowlCompletesShortForms(t *testing.T) {
 	for _, printed := range []string{
 		`{"clowl":"0.2","p":"DONE","body":{"t":"search","d":{"summary":"found"}}}`,
 		`{"p":"DONE","body":{"t":"search","d":{"summary":"found"}}}`,
@@ -65,14 +65,14 @@ func TestHearingCLowlUpgradesWhatIsShort(t *testing.T) {
 	}
 }
 
-func TestHearingCLowlKeepsWhatIsComplete(t *testing.T) {
+func TestReceivingCLowlKeepsACompleteMessage(t *testing.T) {
 	printed := `{"clowl":"0.2","mid":"m9","ts":5,"tid":"t001","pid":"m001","p":"DONE","from":"radar","to":"oscar","cid":"other","body":{"t":"x","d":{"n":1}}}`
 	if m := spoken(t, printed); string(m.Raw) != printed || m.ID != "m9" || m.Thread != "other" || m.Time.Unix() != 5 {
 		t.Errorf("heard as %s", m.Raw)
 	}
 }
 
-func TestHearingCLowlAsksOthersAndWaits(t *testing.T) {
+func TestReceivingCLowlRequestsToOthers(t *testing.T) {
 	for _, c := range []struct {
 		printed string
 		act     envelope.Act
@@ -105,14 +105,14 @@ func TestHearingCLowlAsksOthersAndWaits(t *testing.T) {
 	}
 }
 
-func TestHearingCLowlAnApprovalIsTheAnswerOfTheOverseer(t *testing.T) {
+func TestReceivingCLowlAnApprovalIsTheAnswerOfTheOverseer(t *testing.T) {
 	m := spoken(t, `{"p":"INF","to":"oscar","body":{"t":"approve","d":{"text":"good"}}}`)
 	if m.Act != envelope.Completes || m.Answer.Output.Summary != "good" || value(string(m.Answer.Output.Extra), "decision") != `"approved"` {
 		t.Errorf("heard as %+v", m)
 	}
 }
 
-func TestHearingCLowlAnErrorIsTheAnswer(t *testing.T) {
+func TestReceivingCLowlAnErrorIsTheAnswer(t *testing.T) {
 	m := spoken(t, `{"p":"ERR","body":{"d":{"code":"E012","msg":"out of tokens","retry":false}}}`)
 	if m.Act != envelope.Fails || m.Task != "m001" || m.Failure.Kind != envelope.BudgetExceeded || m.Answer.Status != envelope.Failed ||
 		m.Answer.Error != (envelope.Error{Kind: envelope.BudgetExceeded, Message: "out of tokens"}) {
@@ -123,7 +123,7 @@ func TestHearingCLowlAnErrorIsTheAnswer(t *testing.T) {
 	}
 }
 
-func TestHearingCLowlReadsADoneForAnAINLResult(t *testing.T) {
+func TestReceivingCLowlReadsAnAINLResultAsADone(t *testing.T) {
 	m := spoken(t, `{"p":"DONE","body":{"t":"search","d":{"summary":"s","status":"partial","confidence":0.5,"hits":[1],`+
 		`"actions":[{"kind":"k","description":"d","status":"executed"}],"ainl":{"cost_used":{"tokens":3,"usd_cents":4}}}}}`)
 	a := m.Answer
@@ -135,16 +135,16 @@ func TestHearingCLowlReadsADoneForAnAINLResult(t *testing.T) {
 	}
 }
 
-// An agent that works for somebody who speaks AINL finds its task by its id.
-func TestHearingCLowlAboutATaskOfAINL(t *testing.T) {
+// An agent names a task of AINL by its id.
+func TestReceivingCLowlAboutATaskOfAINL(t *testing.T) {
 	about := envelope.Task{ID: "t1", Agent: "radar", Requester: "ken", Type: "search"}
-	said, findings := dialect.HearAll(envelope.CLowl, []byte(`{"p":"DONE","body":{"d":{"summary":"s"}}}`), about)
+	said, findings := dialect.ReceiveAll(envelope.CLowl, []byte(`{"p":"DONE","body":{"d":{"summary":"s"}}}`), about)
 	if findings.Refused() || len(said) != 1 || said[0].Task != "t1" || said[0].Cause != "t1" || said[0].Thread != "t1" || said[0].To[0] != "ken" {
 		t.Errorf("heard %+v: %v", said, findings)
 	}
 }
 
-func TestHearingCLowlPassesOverWhatIsNoMessage(t *testing.T) {
+func TestReceivingCLowlSkipsTextThatIsNoMessage(t *testing.T) {
 	for _, c := range []struct {
 		printed  string
 		received int
@@ -161,19 +161,20 @@ func TestHearingCLowlPassesOverWhatIsNoMessage(t *testing.T) {
 		{"{\"p\":\"PROG\"} {\"p\":\"INF\",\"to\":\"x\"}\n{\"p\":\"DONE\"}", 1, " two JSON objects are on one line; each message needs a line of its own: that message is left out"},
 		{`{"p":"DLGT","body":{"t":"x","d":{"delegation_mode":"fork"}}}`, 0, "agent_output_invalid to: required"},
 		{`{"p":"DONE","from":"muse","body":{"t":"x","d":{}}}`, 0, "agent_identity_mismatch from: the agent speaks as another one"},
+		{`{"p":"DLGT","from":"muse","to":"ada","body":{"t":"x","d":{}}}`, 0, "agent_output_invalid body.d.delegation_mode: required"},
 		{`{"clowl":"0.3","p":"DONE","body":{"t":"x","d":{}}}`, 0, `unsupported_version clowl: is another version, only "0.2" is supported`},
 		{"{\"p\":\"DONE\"}\n{\"p\":\"HELLO\"}\n{\"n\":1}\n{\"p\":\"INF\",\"to\":\"x\"}", 2, " p: must be one of REQ, INF, ACK, ERR, DLGT, DONE, CNCL, QRY, PROG, CAPS: that message is left out"},
 		{strings.Repeat("{\"p\":\"PROG\"}\n", 1005), 1000, " is more than 1000 messages: the rest is left out"},
 	} {
-		said, findings := dialect.HearAll(envelope.CLowl, []byte(c.printed), askedInCLowl(t))
+		said, findings := dialect.ReceiveAll(envelope.CLowl, []byte(c.printed), askedInCLowl(t))
 		if len(said) != c.received || findings.Refused() != (c.received == 0) || len(findings) == 0 || string(findings[0].Kind)+" "+findings[0].String() != c.finding {
 			t.Errorf("%.80s: %d messages, %v; want %d, %s", c.printed, len(said), findings, c.received, c.finding)
 		}
 	}
 }
 
-// What the prompt shows is what we read, word for word.
-func TestThePromptTeachesWhatIsHeard(t *testing.T) {
+// mailboxd reads each form that the prompt shows.
+func TestThePromptShowsOnlyFormsThatAreRead(t *testing.T) {
 	shown := 0
 	for line := range strings.Lines(dialect.Prompt()) {
 		if !strings.HasPrefix(line, "{") {

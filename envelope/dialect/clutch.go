@@ -14,23 +14,24 @@ import (
 // clutchCodec is Clutch Protocol v0, in which every message names a run, a thread and a task.
 type clutchCodec struct{}
 
-// clutchVersion is the one version of Clutch that we speak (CLUTCH-01).
+// clutchVersion is the only supported version of Clutch (CLUTCH-01).
 const clutchVersion = "clutch/0.1"
 
-// mostClutchID is the longest id of Clutch that we take, in bytes. The protocol has no limit.
+// mostClutchID is the length of the longest accepted id of Clutch, in bytes. The protocol has
+// no limit.
 const mostClutchID = 512
 
-// clutchActs are the 17 types of Clutch (CLUTCH-11), and what a message of each does.
+// clutchActs are the 17 types of Clutch (CLUTCH-11), each with its act.
 var clutchActs = map[string]envelope.Act{
 	"task.request": envelope.Requests, "task.accept": envelope.Accepts, "task.progress": envelope.Reports,
 	"task.result": envelope.Completes, "task.error": envelope.Fails, "task.cancel": envelope.Cancels, "task.timeout": envelope.Fails,
 	"chat.message": envelope.Informs, "chat.system": envelope.Informs,
-	"tool.call": envelope.Calls, "tool.result": envelope.Returns, "tool.error": envelope.Breaks,
-	"agent.register": envelope.Announces, "agent.heartbeat": envelope.Beats, "agent.update": envelope.Updates,
-	"routing.decision": envelope.Routes, "routing.failure": envelope.Strands,
+	"tool.call": envelope.Calls, "tool.result": envelope.Returns, "tool.error": envelope.FailsTool,
+	"agent.register": envelope.Announces, "agent.heartbeat": envelope.SendsHeartbeat, "agent.update": envelope.Updates,
+	"routing.decision": envelope.Routes, "routing.failure": envelope.FailsToRoute,
 }
 
-// legacyTypes are the types of before, and what they are today (CLUTCH-74).
+// legacyTypes are the types before v0, each with its type in v0 (CLUTCH-74).
 var legacyTypes = map[string]string{
 	"PLAN": "task.request", "PROPOSAL": "task.progress", "EXEC_REPORT": "task.result", "REVIEW": "task.result", "BLOCKER": "task.error",
 }
@@ -41,8 +42,8 @@ type clutchReading struct {
 	message  envelope.Message
 	part     *envelope.ClutchPart
 	findings envelope.Findings
-	payload  fields // without members when the payload is no object
-	meta     fields // without members when there is no meta
+	payload  fields // without members if the payload is no object
+	meta     fields // without members if there is no meta
 }
 
 func (clutchCodec) Decode(raw []byte, _ envelope.Reading) (envelope.Message, envelope.Findings) {
@@ -59,8 +60,8 @@ func (clutchCodec) Decode(raw []byte, _ envelope.Reading) (envelope.Message, env
 	return r.message, r.findings
 }
 
-// openClutch takes an object apart. The reading has no members when nothing in it
-// can be relied upon; its message then has what answering its sender needs.
+// openClutch reads an object. The reading has no members if no part of the object is reliable;
+// its message then has the fields that an answer to the sender needs.
 func openClutch(raw []byte) *clutchReading {
 	r := &clutchReading{part: new(envelope.ClutchPart)}
 	m := &r.message
@@ -92,7 +93,7 @@ func (r *clutchReading) version() {
 	}
 }
 
-// head reads what names a message and where it belongs (CLUTCH-02 to CLUTCH-08).
+// head reads the ids of a message, its run, its thread and its task (CLUTCH-02 to CLUTCH-08).
 func (r *clutchReading) head() {
 	m, c := &r.message, r.part
 	m.ID = r.id("id", r.required("id"))
@@ -115,22 +116,22 @@ func (r *clutchReading) head() {
 	}
 }
 
-// keep keeps the members of an object that nobody knows, the message's own or, under its
-// path, those of an object within it (CLUTCH-22).
+// keep keeps the unknown members of the message or, under its path, of an object within it
+// (CLUTCH-22).
 func (r *clutchReading) keep(f fields) {
 	m := &r.message
-	switch strangers := f.strangers(); {
-	case strangers == nil:
+	switch unknown := f.unknown(); {
+	case unknown == nil:
 	case f.path != "":
-		m.Extra = with(m.Extra, strings.TrimSuffix(f.path, "."), strangers)
+		m.Extra = with(m.Extra, strings.TrimSuffix(f.path, "."), unknown)
 	default:
-		all := membersOf(strangers)
+		all := membersOf(unknown)
 		maps.Copy(all, membersOf(m.Extra))
 		m.Extra = object(all)
 	}
 }
 
-// within returns the object under a name, without members when there is none.
+// within returns the object under a name; without members if there is none.
 func (f fields) within(name string) fields {
 	value := f.member(name)
 	if value == nil {
@@ -139,7 +140,7 @@ func (f fields) within(name string) fields {
 	return newFields(value, f.path+name+".", f.findings)
 }
 
-// id reads what names a message, a thread, a run, a task or a participant.
+// id reads the name of a message, a thread, a run, a task or a participant.
 func (f fields) id(field string, value jsontext.Value) string {
 	name := f.name(field, value)
 	if len(name) > mostClutchID {
@@ -149,7 +150,7 @@ func (f fields) id(field string, value jsontext.Value) string {
 	return name
 }
 
-// parties reads who says it to whom (CLUTCH-09, CLUTCH-10).
+// parties reads the sender and the recipients (CLUTCH-09, CLUTCH-10).
 func (r *clutchReading) parties() {
 	m, c := &r.message, r.part
 	r.required("from")
@@ -182,7 +183,7 @@ const (
 	groupPrefix = "group:"
 )
 
-// party reads a participant: exactly one prefix is taken off.
+// party reads a participant and removes exactly one prefix.
 func (f fields) party(field string) (who envelope.Recipient, ok bool) {
 	name := f.id(field, f.required(field))
 	if name == "" {

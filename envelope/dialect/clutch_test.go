@@ -232,7 +232,7 @@ func TestClutchReadsTheMessagesOfItsSpecification(t *testing.T) {
 	}
 }
 
-// CLUTCH-52: the command hash tells what is asked for, not how often and in which message.
+// CLUTCH-52: the command hash depends on the command, not on the message that has it.
 func TestTheCommandHashLeavesOutWhatDiffersEachTimeACommandIsSent(t *testing.T) {
 	hash := func(line string) string { return dialect.CommandHash(decodeClutch(t, line)) }
 	same := clutchLine
@@ -256,7 +256,7 @@ func TestTheCommandHashLeavesOutWhatDiffersEachTimeACommandIsSent(t *testing.T) 
 	}
 }
 
-// clutchSaid are messages of each type of Clutch, and what they do (CLUTCH-11, -31 to -36).
+// clutchSaid are messages of each type of Clutch, and their acts (CLUTCH-11, -31 to -36).
 var clutchSaid = []struct {
 	word, payload, intent string
 	act                   envelope.Act
@@ -278,18 +278,18 @@ var clutchSaid = []struct {
 	{"task.cancel", `{"status":"cancelled","code":"CANCELLED","message":"stopped"}`, "", envelope.Fails, "stopped"},
 	{"chat.message", `{"text":"hello"}`, "", envelope.Informs, "hello"},
 	{"chat.message", `{"text":"how far?"}`, "status", envelope.Asks, "how far?"},
-	{"chat.message", `{"state":"running"}`, "status", envelope.Tells, ""},
+	{"chat.message", `{"state":"running"}`, "status", envelope.ReportsStatus, ""},
 	{"chat.message", `{"text":"not yet"}`, "oversight", envelope.Inquires, "not yet"},
 	{"chat.message", `{"text":"which one"}`, "question", envelope.Informs, "which one"},
 	{"chat.system", `{"text":"hello"}`, "", envelope.Informs, "hello"},
 	{"tool.call", `{"tool":"mcp:browser","args":{"url":"x"}}`, "", envelope.Calls, "mcp:browser"},
 	{"tool.result", `{"content":[]}`, "", envelope.Returns, ""},
-	{"tool.error", `{"code":"TOOL_UNAVAILABLE","message":"gone","retryable":true}`, "", envelope.Breaks, "gone"},
+	{"tool.error", `{"code":"TOOL_UNAVAILABLE","message":"gone","retryable":true}`, "", envelope.FailsTool, "gone"},
 	{"agent.register", `{"v":"clutch/0.1","agent_id":"agent:ken","capabilities":[{"id":"skill:research"},{"id":"tool:mcp"}]}`, "", envelope.Announces, ""},
 	{"agent.update", `{"v":"clutch/0.1","agent_id":"agent:ken","capabilities":[]}`, "", envelope.Updates, ""},
-	{"agent.heartbeat", `{"status":"online"}`, "", envelope.Beats, ""},
+	{"agent.heartbeat", `{"status":"online"}`, "", envelope.SendsHeartbeat, ""},
 	{"routing.decision", `{"selected":"agent:ken","candidates":["agent:ken"],"reason":"r","scores":{"agent:ken":0.92}}`, "", envelope.Routes, "r"},
-	{"routing.failure", `{"reason":"nobody"}`, "", envelope.Strands, "nobody"},
+	{"routing.failure", `{"reason":"nobody"}`, "", envelope.FailsToRoute, "nobody"},
 }
 
 func clutchSaying(t testing.TB, word, payload, intent string) string {
@@ -310,8 +310,8 @@ func TestClutchReadsMessagesOfEachType(t *testing.T) {
 	}
 }
 
-// Each type is said again as it came, but for what every reader needs.
-func TestClutchSaysAgainWhatItHeardAndLosesNothing(t *testing.T) {
+// A message of each type is encoded as it came, except for the members that every reader needs.
+func TestEncodingADecodedClutchMessageLosesNothing(t *testing.T) {
 	for _, c := range clutchSaid {
 		raw := clutchSaying(t, c.word, c.payload, c.intent)
 		m := decodeClutch(t, raw)
@@ -340,14 +340,14 @@ func TestClutchSaysAgainWhatItHeardAndLosesNothing(t *testing.T) {
 }
 
 // Each form that the prompt shows is read, and it is short.
-func TestTheClutchPromptShowsWhatIsRead(t *testing.T) {
+func TestTheClutchPromptShowsOnlyFormsThatAreRead(t *testing.T) {
 	prompt, shown := dialect.ClutchPrompt(), 0
 	for line := range strings.Lines(prompt) {
 		if !strings.HasPrefix(line, "{") {
 			continue
 		}
 		shown++
-		said, findings := dialect.HearAll(envelope.Clutch, []byte(line), envelope.Task{ID: "t1", Agent: "ken", Requester: "ann"})
+		said, findings := dialect.ReceiveAll(envelope.Clutch, []byte(line), envelope.Task{ID: "t1", Agent: "ken", Requester: "ann"})
 		if len(said) != 1 || len(findings) > 0 {
 			t.Errorf("%s is heard as %+v: %v", line, said, findings)
 		}
@@ -357,10 +357,11 @@ func TestTheClutchPromptShowsWhatIsRead(t *testing.T) {
 	}
 }
 
-// An agent leaves out what its runtime knows, and speaks as nobody else (CLUTCH-09).
-func TestHearingClutchSuppliesWhatTheRuntimeKnows(t *testing.T) {
+// An agent leaves out the members of the runtime, and must not use the name of another agent
+// (CLUTCH-09).
+func TestReceivingClutchSuppliesTheMembersOfTheRuntime(t *testing.T) {
 	request := decodeClutch(t, clutchLine).Request
-	said, findings := dialect.HearAll(envelope.Clutch, []byte(`{"type":"task.result","to":[{"agent_id":"agent:boss"}],"payload":{"summary":"s"}}`), request)
+	said, findings := dialect.ReceiveAll(envelope.Clutch, []byte(`{"type":"task.result","to":[{"agent_id":"agent:boss"}],"payload":{"summary":"s"}}`), request)
 	if findings.Refused() || len(said) != 1 {
 		t.Fatal(findings)
 	}
@@ -371,19 +372,19 @@ func TestHearingClutchSuppliesWhatTheRuntimeKnows(t *testing.T) {
 	if m.Thread != "thr_1" || m.Clutch.RunID != "run_1" || m.Task != "task-1" || m.From != "radar" || !cmp.Equal(m.To, []string{"ken"}) || m.Clutch.Attempt != 2 {
 		t.Errorf("heard %s", m.Raw)
 	}
-	if _, findings = dialect.HearAll(envelope.Clutch, []byte(`{"type":"task.result","from":{"agent_id":"agent:boss"},"payload":{}}`), request); findings.Kind() != envelope.IdentityMismatch {
+	if _, findings = dialect.ReceiveAll(envelope.Clutch, []byte(`{"type":"task.result","from":{"agent_id":"agent:boss"},"payload":{}}`), request); findings.Kind() != envelope.IdentityMismatch {
 		t.Errorf("another sender: %v", findings)
 	}
-	if _, findings = dialect.HearAll(envelope.Clutch, []byte(`{"summary":"no message"}`), request); findings.Kind() != envelope.OutputInvalid {
+	if _, findings = dialect.ReceiveAll(envelope.Clutch, []byte(`{"summary":"no message"}`), request); findings.Kind() != envelope.OutputInvalid {
 		t.Errorf("an object without a type: %v", findings)
 	}
 }
 
-// CLUTCH-23: a hand-over has the run of its task, its parent, and always the same name.
-func TestHearingClutchNamesWorkThatIsHandedOverAlwaysTheSame(t *testing.T) {
+// CLUTCH-23: a delegation has the run of its task, its parent, and always the same name.
+func TestReceivingClutchGivesDelegatedWorkAlwaysTheSameName(t *testing.T) {
 	request := decodeClutch(t, clutchLine).Request
 	handOver := func() envelope.Message {
-		said, findings := dialect.HearAll(envelope.Clutch, []byte(`{"type":"task.request","to":[{"agent_id":"agent:muse"}],"payload":{"title":"x"}}`), request)
+		said, findings := dialect.ReceiveAll(envelope.Clutch, []byte(`{"type":"task.request","to":[{"agent_id":"agent:muse"}],"payload":{"title":"x"}}`), request)
 		if findings.Refused() || len(said) != 1 {
 			t.Fatal(findings)
 		}
@@ -395,7 +396,7 @@ func TestHearingClutchNamesWorkThatIsHandedOverAlwaysTheSame(t *testing.T) {
 	}
 }
 
-// CLUTCH-83: each kind of error says its code, and comes back as itself.
+// CLUTCH-83: each kind of error is encoded with its code, and read as the same kind.
 func TestClutchCarriesTheExactKindOfAnError(t *testing.T) {
 	for _, kind := range everyKind(t) {
 		line, _ := clutchCodec(t).Encode(envelope.Message{Act: envelope.Fails, Task: "t1", From: "a", To: []string{"b"}, Failure: dialect.FailureOf(kind, "m")})
@@ -497,7 +498,7 @@ func TestAnAnswerGoesFromAINLToClutchAndBack(t *testing.T) {
 	}
 }
 
-// CLUTCH-74: the types of before are read as those of today, with a warning.
+// CLUTCH-74: the types before v0 are read as those of v0, with a warning.
 func TestClutchReadsLegacyTypesWithAWarning(t *testing.T) {
 	for _, c := range []struct {
 		word, payload string
@@ -531,7 +532,7 @@ func TestClutchNeverSaysAResultThatIsNoSuccess(t *testing.T) {
 	}
 }
 
-// CLUTCH-75: names that we make up begin with msg_, and participants with agent: or group:.
+// CLUTCH-75: generated names begin with msg_, and participants with agent: or group:.
 func TestClutchGivesNamesThePrefixesOfTheProtocol(t *testing.T) {
 	m := envelope.Message{Act: envelope.Informs, Task: "t1", From: "ken", To: []string{"agent:odd", "*"}, Text: "hello"}
 	said, _ := clutchCodec(t).Encode(m)
@@ -545,8 +546,8 @@ func TestClutchGivesNamesThePrefixesOfTheProtocol(t *testing.T) {
 	}
 }
 
-// CLUTCH-03, CLUTCH-07, CLUTCH-22: what we write is in the narrowest form.
-func TestClutchSaysNoMoreThanEveryReaderTakes(t *testing.T) {
+// CLUTCH-03, CLUTCH-07, CLUTCH-22: an encoded message has the narrowest form.
+func TestClutchEncodesOnlyWhatEveryReaderAccepts(t *testing.T) {
 	raw := set(t, set(t, set(t, clutchLine, "ts", `"2026-02-01T15:20:11.123456+02:00"`), "more", "1"), "parent_task_id", "")
 	m := decodeClutch(t, set(t, raw, "trace.more", "2"))
 	said, lost := clutchCodec(t).Encode(m)

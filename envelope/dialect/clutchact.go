@@ -10,10 +10,10 @@ import (
 	"mailboxd/envelope"
 )
 
-// feedback is the payload type by which a reviewer decides on a result (CLUTCH-92).
+// feedback is the payload type with which a reviewer decides about a result (CLUTCH-92).
 const feedback = "review.feedback.v1"
 
-// act reads what the message does, in the words that its type has in the payload.
+// act reads the act of a message, and the members of the payload that its type has.
 func (r *clutchReading) act() {
 	m, c := &r.message, r.part
 	said, _ := textOf(r.members["type"])
@@ -49,13 +49,13 @@ func (r *clutchReading) act() {
 		r.announce()
 	case envelope.Calls:
 		r.wants("tool")
-	case envelope.Breaks:
+	case envelope.FailsTool:
 		m.Failure = r.failure(envelope.DependencyFailed)
 		m.Text = m.Failure.Message
 	case envelope.Routes:
 		r.wants("selected", "reason")
 		r.decision()
-	case envelope.Strands:
+	case envelope.FailsToRoute:
 		r.wants("reason")
 	default:
 		m.Text = r.said("message", "text", "reason")
@@ -63,8 +63,8 @@ func (r *clutchReading) act() {
 	r.clowlMeta()
 }
 
-// said returns the first of some members of the payload that is a text. A payload that is
-// a text says that.
+// said returns the first of these members of the payload that is a text. If the payload is a
+// text, it returns that.
 func (r *clutchReading) said(names ...string) string {
 	if text, ok := textOf(r.part.Payload); ok {
 		return text
@@ -77,7 +77,7 @@ func (r *clutchReading) said(names ...string) string {
 	return ""
 }
 
-// asking returns what a request asks for, in words.
+// asking returns the text of a request.
 func (r *clutchReading) asking() string {
 	title, words := r.said("title"), r.said("description")
 	switch {
@@ -90,7 +90,7 @@ func (r *clutchReading) asking() string {
 }
 
 // complete reads the payload of a task.result: the fields of the output at its top, or in
-// output, or both (CLUTCH-35). One that says that it was no success is a failure (CLUTCH-82).
+// output, or both (CLUTCH-35). A payload that reports no success is a failure (CLUTCH-82).
 func (r *clutchReading) complete() {
 	m := &r.message
 	m.Text = r.said("summary", "title", "comments")
@@ -114,7 +114,8 @@ func (r *clutchReading) fail() {
 	m.Text, m.Answer = m.Failure.Message, r.failed(m.Failure)
 }
 
-// cancel reads a task.cancel: a wish, or the report that a task is over by one.
+// cancel reads a task.cancel: a request to cancel a task, or the report that the task is
+// cancelled.
 func (r *clutchReading) cancel() {
 	m := &r.message
 	m.Text = r.said("message", "reason")
@@ -129,14 +130,14 @@ func (r *clutchReading) cancel() {
 	m.Answer = r.failed(m.Failure)
 }
 
-// chat reads a chat.message by what meta.intent says of it (CLUTCH-32).
+// chat reads a chat.message by its meta.intent (CLUTCH-32).
 func (r *clutchReading) chat() {
 	m, c := &r.message, r.part
 	m.Text = r.said("text", "message", "content", "title")
 	switch {
 	case c.Type != "chat.message":
 	case c.Intent == "status" && r.payload.members["state"] != nil:
-		m.Act, m.Type = envelope.Tells, "status"
+		m.Act, m.Type = envelope.ReportsStatus, "status"
 	case c.Intent == "status":
 		m.Act, m.Type = envelope.Asks, "status"
 	case c.Intent == "oversight":
@@ -146,7 +147,7 @@ func (r *clutchReading) chat() {
 	}
 }
 
-// wants wants members of the payload that are names.
+// wants requires members of the payload that are names.
 func (r *clutchReading) wants(names ...string) {
 	if r.payload.members == nil {
 		r.refuse("payload", "must be an object")
@@ -169,7 +170,7 @@ func (r *clutchReading) decision() {
 	}
 }
 
-// announce reads the card that an agent announces (CLUTCH-34).
+// announce reads the card in an announcement (CLUTCH-34).
 func (r *clutchReading) announce() {
 	m := &r.message
 	card, findings := envelope.DecodeCard(r.part.Payload)
@@ -195,10 +196,10 @@ func (r *clutchReading) announce() {
 	}
 }
 
-// skillOf is a capability without the prefix of a skill.
+// skillOf returns a capability without the prefix of a skill.
 func skillOf(capability string) string { return strings.TrimPrefix(capability, "skill:") }
 
-// ask makes the request of a message that asks for something.
+// ask makes the request of a message.
 func (r *clutchReading) ask() {
 	m := &r.message
 	if !asks(m.Act) {
@@ -213,7 +214,7 @@ func (r *clutchReading) ask() {
 	}
 }
 
-// agent is the only agent that a request is for; "" for several, or when the router chooses.
+// agent returns the only recipient of a request; "" for several, or if the router chooses.
 func (r *clutchReading) agent() string {
 	if c := r.part; len(c.Recipients) == 1 && !c.Routed() {
 		return c.Recipients[0].Name
@@ -221,7 +222,7 @@ func (r *clutchReading) agent() string {
 	return ""
 }
 
-// answer reads the payload of a task.result as what was found out.
+// answer reads the payload of a task.result as an answer.
 func (r *clutchReading) answer() envelope.Result {
 	ainl := membersOf(membersOf(r.part.Meta)["ainl"])
 	output := r.output()
@@ -246,7 +247,7 @@ func (r *clutchReading) answer() envelope.Result {
 	w.add(keptClutch, keptPart(r.part, nil))
 	a, findings := envelope.DecodeAnswer(w.end())
 	a.Cost = cmp.Or(a.Cost, Usage(r.payload.members["usage"]))
-	if findings.Refused() { // its words mean something else here
+	if findings.Refused() { // the members have another meaning here
 		a = envelope.Result{Status: status}
 		a.Output.Summary = r.message.Text
 		a.Output.Extra = object(map[string]jsontext.Value{"result": r.part.Payload})
@@ -259,8 +260,8 @@ func (r *clutchReading) answer() envelope.Result {
 	return a
 }
 
-// output returns the members of the output of a task.result: those in output, and those at
-// the top of the payload that it does not have.
+// output returns the members of the output of a task.result: those in output, and other members
+// at the top of the payload.
 func (r *clutchReading) output() map[string]jsontext.Value {
 	c := r.part
 	if r.payload.members == nil {
@@ -279,14 +280,14 @@ func (r *clutchReading) output() map[string]jsontext.Value {
 		case wrapped && name == "success":
 		case name == "output": // below
 		case name == "status" && isStatus(value):
-		case name == "confidence" && wrapped && value.Kind() == '0': // of the answer, not in its output
+		case name == "confidence" && wrapped && value.Kind() == '0': // it belongs to the answer, not to its output
 		case all[name] == nil:
 			all[name] = value
 		}
 	}
 	switch output := r.payload.members["output"]; {
 	case output == nil || output.Kind() == '{':
-	case wrapped && all["result"] == nil: // a text, say
+	case wrapped && all["result"] == nil: // such as a text
 		all["result"] = output
 	default:
 		all["output"] = output
@@ -297,7 +298,7 @@ func (r *clutchReading) output() map[string]jsontext.Value {
 	return all
 }
 
-// isStatus reports whether a value is what we write as the status of an answer.
+// isStatus reports whether a value is a status that mailboxd writes.
 func isStatus(value jsontext.Value) bool {
 	word, _ := textOf(value)
 	return word == string(envelope.OK) || word == string(envelope.Partial)

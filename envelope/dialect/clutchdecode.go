@@ -13,7 +13,7 @@ import (
 	"mailboxd/envelope"
 )
 
-// isoTimes are the forms of ISO 8601 that we read. Each has a zone (CLUTCH-03).
+// isoTimes are the accepted forms of ISO 8601. Each has a zone (CLUTCH-03).
 var isoTimes = []string{time.RFC3339, "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05Z07", "2006-01-02T15:04Z07:00"}
 
 // time reads ts. A time without a zone is refused: it is never taken for the local one.
@@ -34,7 +34,8 @@ func (r *clutchReading) time(value jsontext.Value) time.Time {
 	return time.Time{}
 }
 
-// material reads what the message is about and hands over (CLUTCH-12 to CLUTCH-22).
+// material reads the payload, the references and the attachments of a message (CLUTCH-12 to
+// CLUTCH-22).
 func (r *clutchReading) material() {
 	c := r.part
 	c.Domain = r.name("domain", r.member("domain"))
@@ -67,7 +68,7 @@ func (r *clutchReading) material() {
 	}
 }
 
-// attempt reads the number of an attempt, which is 1 when nobody says it (CLUTCH-21).
+// attempt reads the number of an attempt; 1 if there is none (CLUTCH-21).
 func (r *clutchReading) attempt(value jsontext.Value) int {
 	const most = 1e6
 	if value == nil {
@@ -81,8 +82,8 @@ func (r *clutchReading) attempt(value jsontext.Value) int {
 	return int(number)
 }
 
-// security reads who vouches for the message and what it allows (CLUTCH-18). A limit that
-// cannot be read refuses it: it must not mean "no limit".
+// security reads the signature and the limits of a message (CLUTCH-18). An unreadable limit
+// refuses the message: it must not mean "no limit".
 func (r *clutchReading) security() {
 	c, security := r.part, r.within("security")
 	if security.members == nil {
@@ -115,7 +116,7 @@ func (r *clutchReading) security() {
 	r.keep(security)
 }
 
-// clutchAttachment reads a thing that is handed over (CLUTCH-19).
+// clutchAttachment reads an attachment (CLUTCH-19).
 func (f fields) clutchAttachment() envelope.ClutchAttachment {
 	a := envelope.ClutchAttachment{
 		Kind: f.name("kind", f.required("kind")), MIMEType: f.name("mime_type", f.member("mime_type")),
@@ -136,7 +137,7 @@ func (f fields) clutchAttachment() envelope.ClutchAttachment {
 	return a
 }
 
-// typed returns the type of a message, a legacy one in the words of today; "" for none of them.
+// typed returns the type of a message; for a legacy type that of v0, and "" for an unknown one.
 func (r *clutchReading) typed() string {
 	value := r.required("type")
 	if value == nil {

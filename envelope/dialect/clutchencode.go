@@ -13,8 +13,9 @@ import (
 	"mailboxd/envelope"
 )
 
-// Encode says a message in the form that every reader of Clutch accepts (F14): parent_task_id
-// is there, ts is in UTC with milliseconds, from begins with "agent:", and no member is unknown.
+// Encode writes a message in the form that every reader of Clutch accepts (F14): parent_task_id
+// is there, ts is in UTC with milliseconds, from begins with "agent:", and no member is
+// unknown.
 func (clutchCodec) Encode(m envelope.Message) (said []byte, lost []string) {
 	at := m.Time
 	if at.IsZero() {
@@ -33,7 +34,7 @@ func (clutchCodec) Encode(m envelope.Message) (said []byte, lost []string) {
 	w.word("task_id", task)
 	w.add("parent_task_id", nullable(parentOf(m, task)))
 	w.add("trace", traceValue(cmp.Or(c.Trace, asked.Trace)))
-	w.add("from", senderValue(cmp.Or(m.From, envelope.Ourselves), c.Role))
+	w.add("from", senderValue(cmp.Or(m.From, envelope.Mailboxd), c.Role))
 	w.add("to", partiesValue(m))
 	w.word("type", word)
 	w.word("domain", cmp.Or(c.Domain, asked.Domain))
@@ -52,9 +53,9 @@ func (clutchCodec) Encode(m envelope.Message) (said []byte, lost []string) {
 	return line(w.end()), clutchLosses(m)
 }
 
-// clutchType is the type that does what the message does.
+// clutchType returns the type of a message's act.
 func clutchType(m envelope.Message) string {
-	ours := m.From == envelope.Ourselves || m.From == ""
+	ours := m.From == envelope.Mailboxd || m.From == ""
 	if m.Clutch != nil && m.Clutch.Type != "" && sameAct(m) && (m.Clutch.Type != "chat.system" || ours) {
 		return m.Clutch.Type
 	}
@@ -78,7 +79,7 @@ func clutchType(m envelope.Message) string {
 			return "chat.message"
 		}
 		return "chat.system"
-	case envelope.Asks, envelope.Tells, envelope.Inquires:
+	case envelope.Asks, envelope.ReportsStatus, envelope.Inquires:
 		return "chat.message"
 	}
 	for _, word := range slices.Sorted(maps.Keys(clutchActs)) {
@@ -89,7 +90,8 @@ func clutchType(m envelope.Message) string {
 	return "chat.message"
 }
 
-// sameAct reports whether a message that was read in Clutch still does what its type says.
+// sameAct reports whether the act of a message that was read in Clutch is still that of its
+// type.
 func sameAct(m envelope.Message) bool {
 	was := clutchActs[m.Clutch.Type]
 	switch m.Act {
@@ -99,13 +101,13 @@ func sameAct(m envelope.Message) bool {
 		return was == envelope.Reports
 	case envelope.Stops, envelope.Fails:
 		return was == envelope.Cancels || was == envelope.Fails
-	case envelope.Asks, envelope.Tells, envelope.Inquires:
+	case envelope.Asks, envelope.ReportsStatus, envelope.Inquires:
 		return was == envelope.Informs
 	}
 	return was == m.Act
 }
 
-// clutchID is what a message is called. What is made up begins with "msg_" (CLUTCH-75).
+// clutchID returns the id of a message. A generated one begins with "msg_" (CLUTCH-75).
 func clutchID(m envelope.Message) string {
 	switch {
 	case m.ID != "":
@@ -116,8 +118,7 @@ func clutchID(m envelope.Message) string {
 	return NewMessageID(envelope.Clutch)
 }
 
-// NewMessageID returns a name for a message in a dialect whose messages have names, and ""
-// in one where they have none.
+// NewMessageID returns a new id for a message; "" in a dialect whose messages have no ids.
 func NewMessageID(d envelope.Dialect) string {
 	switch d {
 	case envelope.CLowl:
@@ -128,8 +129,8 @@ func NewMessageID(d envelope.Dialect) string {
 	return ""
 }
 
-// clutchTask is the task_id that a message is about: as its sender wrote it, unless the task
-// has another name by now.
+// clutchTask returns the task_id that a message is about: as its sender wrote it, unless the
+// task has another name by now.
 func clutchTask(m envelope.Message) string {
 	if m.Clutch != nil && m.Clutch.TaskID != "" && (m.Task == "" || TaskID(m.Clutch.TaskID) == m.Task) {
 		return m.Clutch.TaskID
@@ -137,7 +138,7 @@ func clutchTask(m envelope.Message) string {
 	return cmp.Or(string(m.Task), string(m.Request.ID), m.Cause, m.Thread, messageID(m))
 }
 
-// parentOf is the task above the one that a message is about; "" for none.
+// parentOf returns the parent of the task that a message is about; "" for none.
 func parentOf(m envelope.Message, task string) string {
 	above := ""
 	switch {
@@ -182,8 +183,8 @@ func senderValue(name, role string) jsontext.Value {
 	return w.end()
 }
 
-// partiesValue is to. Everybody is a group: Clutch has no other word for several that are
-// not named.
+// partiesValue returns the member to. Everybody becomes a group: Clutch has no other word for
+// recipients without names.
 func partiesValue(m envelope.Message) jsontext.Value {
 	list := []jsontext.Value{}
 	for _, name := range m.To {
@@ -198,11 +199,11 @@ func partiesValue(m envelope.Message) jsontext.Value {
 	return array(list)
 }
 
-// errorType is the payload type of an error of which its agent says none (section 5.4).
+// errorType is the payload type of an error if its agent names none (section 5.4).
 const errorType = "task.error.v1"
 
-// payloadType is the type of a request; else it names the payload, which only its sender can. The
-// payload of an error is not the one that its agent named for a result.
+// payloadType returns the payload type: for a request its own type, else the one that the
+// sender named. An error does not have the payload type that its agent named for a result.
 func payloadType(m envelope.Message, c *envelope.ClutchPart, word string) string {
 	switch {
 	case m.Clutch == nil && word == "task.request":
@@ -218,7 +219,7 @@ func payloadType(m envelope.Message, c *envelope.ClutchPart, word string) string
 	return c.PayloadType
 }
 
-// schemaRef is the schema of the payload, which is not that of a result if it is an error
+// schemaRef returns the schema of the payload. An error does not have the schema of the result
 // (CLUTCH-14).
 func schemaRef(c *envelope.ClutchPart, word string) string {
 	if isError(word) && !isError(c.Type) {
@@ -230,7 +231,7 @@ func schemaRef(c *envelope.ClutchPart, word string) string {
 // isError reports whether a message of a type has the payload of an error, and ends its task.
 func isError(word string) bool { return word == "task.error" || word == "task.timeout" }
 
-// someNames is a list of names, nil for an empty one.
+// someNames returns a list of names; nil for an empty one.
 func someNames(names []string) jsontext.Value {
 	if len(names) == 0 {
 		return nil
@@ -238,7 +239,8 @@ func someNames(names []string) jsontext.Value {
 	return namesValue(names)
 }
 
-// securityValue says what the message allows. A signature is of other bytes than these.
+// securityValue returns the limits of the message, without its signature: that signs other
+// bytes.
 func securityValue(m envelope.Message) jsontext.Value {
 	policy := envelope.SecurityPolicy{ToolAllowlist: m.Request.AllowedTools}
 	if m.Clutch != nil {
@@ -254,8 +256,8 @@ func securityValue(m envelope.Message) jsontext.Value {
 	return object(map[string]jsontext.Value{"policy": w.end()})
 }
 
-// clutchAttachments are the attachments of a message: its own, or what a request or an answer
-// in another dialect refers to.
+// clutchAttachments returns the attachments of a message: its own, or the references of a
+// request or an answer in another dialect.
 func clutchAttachments(m envelope.Message) jsontext.Value {
 	var list []envelope.ClutchAttachment
 	if c := PartOf(m); c != nil {

@@ -16,8 +16,8 @@ var again = []envelope.Kind{
 	envelope.InternalError, envelope.AgentError, envelope.AgentCrashed, envelope.RunLost, envelope.OutputInvalid, envelope.OutputTooLarge, envelope.OutOfMemory,
 }
 
-// ClutchCode returns what a kind of error is called in Clutch, and whether the same message
-// may succeed later (CLUTCH-83). A kind that is not ours is an internal error.
+// ClutchCode returns the code of a kind of error in Clutch, and whether the same message may
+// succeed later (CLUTCH-83). An unknown kind is an internal error.
 func ClutchCode(kind envelope.Kind) (code string, retryable bool) {
 	c, ok := byKind[kind]
 	if !ok {
@@ -26,7 +26,7 @@ func ClutchCode(kind envelope.Kind) (code string, retryable bool) {
 	return c.clutch, slices.Contains(again, kind)
 }
 
-// foreignCodes are the codes of others that we understand.
+// foreignCodes are the codes of other programs that mailboxd reads.
 var foreignCodes = map[string]envelope.Kind{
 	"RATE_LIMITED": envelope.Capacity, "TOOL_UNAVAILABLE": envelope.DependencyFailed, "ESCALATED": envelope.OversightExpired,
 	"AGENT_NOT_FOUND": envelope.NoCapableAgent, "NO_RUNTIME": envelope.NoCapableAgent,
@@ -34,7 +34,7 @@ var foreignCodes = map[string]envelope.Kind{
 	"EXECUTION_ERROR": envelope.AgentError, "HTTP_ERROR": envelope.AgentError, "AGENT_ERROR": envelope.AgentError, "WORKER_ERROR": envelope.AgentError,
 }
 
-// kindOfClutch returns the kind that a bare code of Clutch means.
+// kindOfClutch returns the kind of a bare code of Clutch.
 func kindOfClutch(said string) (kind envelope.Kind, ok bool) {
 	for _, c := range table {
 		if c.clutch == said {
@@ -45,8 +45,8 @@ func kindOfClutch(said string) (kind envelope.Kind, ok bool) {
 	return kind, ok
 }
 
-// failure reads the payload of an error: code, message, retryable and the exact kind in
-// details. A code that we do not know is an internal error, and stays with it.
+// failure reads the payload of an error: code, message, retryable, and the exact kind in
+// details. An unknown code is an internal error, and the failure keeps it.
 func (r *clutchReading) failure(otherwise envelope.Kind) envelope.Failure {
 	code := r.word("code")
 	kind, ok := kindOfClutch(code)
@@ -71,8 +71,8 @@ func (r *clutchReading) failure(otherwise envelope.Kind) envelope.Failure {
 	return f
 }
 
-// failed makes the answer of a failure. Its sender may say in retryable whether the same
-// message may succeed later, whatever the kind says (CLUTCH-53).
+// failed returns the answer of a failure. Its sender may set in retryable whether the same
+// message may succeed later, whatever the kind (CLUTCH-53).
 func (r *clutchReading) failed(f envelope.Failure) envelope.Result {
 	a := envelope.Result{Status: envelope.Failed, Error: envelope.Error{Kind: f.Kind, Message: f.Message}}
 	own, same := ClutchCode(f.Kind)
@@ -96,7 +96,7 @@ func (r *clutchReading) failed(f envelope.Failure) envelope.Result {
 	return a
 }
 
-// ownDetails returns the details of a failure without what Kind and Code say.
+// ownDetails returns the details of a failure without the members that Kind and Code repeat.
 func (r *clutchReading) ownDetails(f envelope.Failure) map[string]jsontext.Value {
 	details := maps.Clone(membersOf(r.payload.members["details"]))
 	for name, said := range map[string]string{"kind": string(f.Kind), "code": f.Code} {
@@ -107,8 +107,9 @@ func (r *clutchReading) ownDetails(f envelope.Failure) map[string]jsontext.Value
 	return details
 }
 
-// ClutchCodeOf returns the code of a failure in Clutch, and whether the same message may succeed
-// later: its agent's own code, unless that is one of another dialect or of another kind.
+// ClutchCodeOf returns the code of a failure in Clutch, and whether the same message may
+// succeed later. It is the agent's own code, unless that is one of another dialect or of
+// another kind.
 func ClutchCodeOf(f envelope.Failure) (code string, retryable bool) {
 	code, retryable = ClutchCode(f.Kind)
 	kind, known := kindOfClutch(f.Code)
@@ -118,13 +119,13 @@ func ClutchCodeOf(f envelope.Failure) (code string, retryable bool) {
 	return code, retryable
 }
 
-// isOwnCode reports whether a code that nobody knows is one of Clutch: those of CLowl and CAP are
+// isOwnCode reports whether an unknown code is one of Clutch: those of CLowl and CAP are
 // numbers, with or without an E.
 func isOwnCode(code string) bool {
 	return strings.Trim(strings.TrimPrefix(code, "E"), "0123456789") != ""
 }
 
-// word returns a member of the payload that is a text, "" for none.
+// word returns a member of the payload that is a text; "" for none.
 func (r *clutchReading) word(name string) string {
 	text, _ := textOf(r.payload.members[name])
 	return text

@@ -13,9 +13,9 @@ import (
 	"mailboxd/envelope"
 )
 
-// limit reads what a request may do: payload.constraints and security.policy in the words of
-// Clutch, and the limits that only AINL has in meta.ainl. AINL's own reader reads them, so
-// that the same rules bind in both.
+// limit reads the limits of a request: payload.constraints and security.policy of Clutch, and
+// in meta.ainl those that only AINL has. AINL's own reader reads them, so that the same rules
+// bind in both dialects.
 func (r *clutchReading) limit() {
 	m, c := &r.message, r.part
 	ainl := r.ainl()
@@ -41,7 +41,7 @@ func (r *clutchReading) limit() {
 	m.Request = t
 }
 
-// ainl returns the members of meta.ainl that a request may have.
+// ainl returns the known members of meta.ainl.
 func (r *clutchReading) ainl() map[string]jsontext.Value {
 	known := map[string]jsontext.Value{}
 	value := membersOf(r.part.Meta)["ainl"]
@@ -102,7 +102,7 @@ func (r *clutchReading) constraints(budget map[string]jsontext.Value) map[string
 	return budget
 }
 
-// runtime reads a number of seconds that a run may take.
+// runtime reads the time limit of a run, in seconds.
 func (f fields) runtime(name string) time.Duration {
 	value := f.member(name)
 	if value == nil {
@@ -116,7 +116,7 @@ func (f fields) runtime(name string) time.Duration {
 	return max(time.Nanosecond, time.Duration(seconds*float64(time.Second)))
 }
 
-// centsOf returns dollars in whole cents, which are never more, and whether nothing was left out.
+// centsOf returns dollars in whole cents, rounded down, and whether the amount was exact.
 func centsOf(dollars jsontext.Value) (cents int64, exact, ok bool) {
 	const longest = 40 // digits, so that an exponent cannot make it large
 	if dollars.Kind() != '0' || len(dollars) > longest {
@@ -154,7 +154,8 @@ func (r *clutchReading) asAINL(ainl map[string]jsontext.Value) jsontext.Value {
 	return w.end()
 }
 
-// attachedRefs are the attachments that name something, as references of AINL; nil for none.
+// attachedRefs returns the attachments with a reference or a URL, as references of AINL; nil
+// for none.
 func attachedRefs(list []envelope.ClutchAttachment) jsontext.Value {
 	var refs []envelope.Ref
 	for _, a := range list {
@@ -170,7 +171,7 @@ func attachedRefs(list []envelope.ClutchAttachment) jsontext.Value {
 	return refsValue(refs)
 }
 
-// clutchField is what a field of AINL's is called in the message it was made of.
+// clutchField returns the name in the Clutch message of a field of AINL.
 func (r *clutchReading) clutchField(field string) string {
 	head, _, _ := strings.Cut(field, "[")
 	rest := strings.TrimPrefix(field, "budget_limit.")

@@ -2,7 +2,7 @@ package dialect
 
 import "mailboxd/envelope"
 
-// clutchLosses names what Clutch has no words of its own for (docs/dialects.md).
+// clutchLosses returns what Clutch has no words of its own for (docs/dialects.md).
 func clutchLosses(m envelope.Message) []string {
 	var lost losses
 	lost.add("unknown fields", m.Extra != nil)

@@ -10,8 +10,8 @@ import (
 	"mailboxd/envelope"
 )
 
-// clutchMeta is meta: its own, or what Clutch has no members for under the name of the dialect
-// that has (mapping 2.5).
+// clutchMeta returns meta: the message's own, or the parts that Clutch has no members for,
+// under the name of their dialect (mapping 2.5).
 func clutchMeta(m envelope.Message) jsontext.Value {
 	all := map[string]jsontext.Value{}
 	if m.Clutch != nil && m.Clutch.Meta != nil {
@@ -41,10 +41,10 @@ func clutchMeta(m envelope.Message) jsontext.Value {
 	return object(all)
 }
 
-// intentOf is what a chat.message is about (CLUTCH-32).
+// intentOf returns the intent of a chat.message (CLUTCH-32).
 func intentOf(m envelope.Message) string {
 	switch {
-	case m.Act == envelope.Asks || m.Act == envelope.Tells:
+	case m.Act == envelope.Asks || m.Act == envelope.ReportsStatus:
 		return "status"
 	case m.Act == envelope.Inquires, m.Act == envelope.Delegates && m.Tie == envelope.Oversee:
 		return "oversight"
@@ -54,15 +54,15 @@ func intentOf(m envelope.Message) string {
 	return ""
 }
 
-// ainlBeside is what only AINL says of a request or of an answer; nil for nothing.
+// ainlBeside returns the parts of a request or of an answer that only AINL has; nil for none.
 func ainlBeside(m envelope.Message) jsontext.Value {
 	all := map[string]jsontext.Value{}
 	switch {
 	case asks(m.Act):
 		t := m.Request
 		all = limitsOf(t)
-		delete(all, "budget_limit")  // payload.constraints
-		delete(all, "allowed_tools") // security.policy
+		delete(all, "budget_limit")  // in payload.constraints
+		delete(all, "allowed_tools") // in security.policy
 		if t.Role != "" {
 			all["target_role"] = quoted(t.Role)
 		}
@@ -89,7 +89,7 @@ func ainlBeside(m envelope.Message) jsontext.Value {
 	return object(all)
 }
 
-// clowlBeside is what only CLowl says beside a message; nil for nothing.
+// clowlBeside returns the parts of a message that only CLowl has; nil for none.
 func clowlBeside(m envelope.Message) jsontext.Value {
 	var w writer
 	if m.Deterministic {
@@ -105,7 +105,7 @@ func clowlBeside(m envelope.Message) jsontext.Value {
 	return w.end()
 }
 
-// clowlMeta reads what only CLowl says beside a message.
+// clowlMeta reads the parts of a message that only CLowl has.
 func (r *clutchReading) clowlMeta() {
 	m, said := &r.message, membersOf(membersOf(r.part.Meta)["clowl"])
 	m.Deterministic = said["det"].Kind() == 't'
@@ -120,11 +120,11 @@ func (r *clutchReading) clowlMeta() {
 	}
 }
 
-// keptClutch is the member of a result that keeps what only Clutch says of an answer: what its
-// payload is, and what it hands over.
+// keptClutch is the member of a result that keeps the parts of an answer that only Clutch has:
+// the type of its payload, and its attachments.
 const keptClutch = "mbx.clutch"
 
-// keptPart is the value of keptClutch for an answer; nil for nothing to keep. A failure has details.
+// keptPart returns the value of keptClutch for an answer; nil for none. A failure has details.
 func keptPart(c *envelope.ClutchPart, details map[string]jsontext.Value) jsontext.Value {
 	var w writer
 	w.word("domain", c.Domain)
@@ -141,8 +141,8 @@ func keptPart(c *envelope.ClutchPart, details map[string]jsontext.Value) jsontex
 	return w.end()
 }
 
-// PartOf returns what only Clutch says of a message: its own part, or what the agent that gave
-// the answer said in Clutch. It is nil when nobody said anything.
+// PartOf returns the ClutchPart of a message: its own, or that of the agent's answer. It is nil
+// if there is none.
 func PartOf(m envelope.Message) *envelope.ClutchPart {
 	kept := membersOf(m.Answer.Extra)[keptClutch]
 	if m.Clutch != nil || kept == nil {
@@ -158,12 +158,13 @@ func PartOf(m envelope.Message) *envelope.ClutchPart {
 	return r.part
 }
 
-// keptDetails returns the details of the failure that an agent reported in Clutch; nil for none.
+// keptDetails returns the details of a failure that an agent reported in Clutch; nil for none.
 func keptDetails(m envelope.Message) jsontext.Value {
 	return membersOf(membersOf(m.Answer.Extra)[keptClutch])["details"]
 }
 
-// clutchMetadata adds what only Clutch says of a request to the metadata of one in AINL.
+// clutchMetadata adds the parts of a request that only Clutch has to the metadata of one in
+// AINL.
 func clutchMetadata(c *envelope.ClutchPart, all map[string]jsontext.Value) {
 	for name, text := range map[string]string{
 		"mbx.run_id": c.RunID, "mbx.domain": c.Domain, "mbx.schema_ref": c.SchemaRef, "mbx.workflow": c.Workflow, "mbx.step": c.Step,

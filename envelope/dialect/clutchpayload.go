@@ -12,13 +12,13 @@ import (
 	"mailboxd/envelope"
 )
 
-// formed are the acts whose payload has a form, which we give also to what others say.
+// formed are the acts whose payload has a defined form. Messages of other senders get it too.
 var formed = []envelope.Act{
-	envelope.Completes, envelope.Fails, envelope.Breaks, envelope.Reports, envelope.Waits, envelope.Announces, envelope.Updates,
+	envelope.Completes, envelope.Fails, envelope.FailsTool, envelope.Reports, envelope.Waits, envelope.Announces, envelope.Updates,
 }
 
-// clutchPayload is the payload of a message: its own words when it was said in Clutch, else
-// words made of what it means.
+// clutchPayload returns the payload of a message: its own if it was read in Clutch, else one
+// made of its meaning.
 func clutchPayload(m envelope.Message, word string) jsontext.Value {
 	own := m.Clutch != nil && m.Clutch.Payload != nil && word == m.Clutch.Type
 	if own && !slices.Contains(formed, m.Act) {
@@ -39,7 +39,7 @@ func clutchPayload(m envelope.Message, word string) jsontext.Value {
 		say("status", "accepted")
 	case envelope.Reports, envelope.Waits:
 		return clutchProgress(m)
-	case envelope.Fails, envelope.Breaks:
+	case envelope.Fails, envelope.FailsTool:
 		return clutchError(m)
 	case envelope.Stops:
 		say("status", string(envelope.Stopped))
@@ -48,7 +48,7 @@ func clutchPayload(m envelope.Message, word string) jsontext.Value {
 		say("reason", m.Text)
 	case envelope.Announces, envelope.Updates:
 		return cardOf(m)
-	case envelope.Routes, envelope.Strands:
+	case envelope.Routes, envelope.FailsToRoute:
 		p = routingMembers(m.Data)
 		say("text", m.Text)
 	default:
@@ -58,7 +58,7 @@ func clutchPayload(m envelope.Message, word string) jsontext.Value {
 	return object(p)
 }
 
-// ownMembers are the members of what a message says for machines.
+// ownMembers returns the members of the machine-readable data of a message.
 func ownMembers(m envelope.Message) map[string]jsontext.Value {
 	p := maps.Clone(membersOf(m.Data))
 	if p == nil {
@@ -70,12 +70,12 @@ func ownMembers(m envelope.Message) map[string]jsontext.Value {
 	return p
 }
 
-// worded are the names in the payload of a request that mean something to us, so that no
-// payload's own members may have them.
+// worded are the names in the payload of a request with a meaning of their own. Members of
+// another payload cannot have them.
 var worded = []string{"title", "description", "input", "constraints"}
 
-// clutchAsking says what a request of another dialect means: its payload, flat, its words,
-// and the limits that Clutch has.
+// clutchAsking returns the meaning of a request of another dialect: its payload, flat, its
+// text, and the limits that Clutch has.
 func clutchAsking(m envelope.Message) jsontext.Value {
 	t := m.Request
 	p := membersOf(t.Payload)
@@ -113,7 +113,7 @@ func dollars(cents int64) string {
 	return strconv.FormatInt(whole, 10) + "." + strconv.FormatInt(rest, 10)
 }
 
-// clutchAnswer says an answer in both forms: its fields at the top, and wrapped (CLUTCH-35).
+// clutchAnswer writes an answer in both forms: its fields at the top, and wrapped (CLUTCH-35).
 func clutchAnswer(m envelope.Message) jsontext.Value {
 	a := m.Answer
 	output := membersOf(a.Output.Extra)
@@ -139,7 +139,7 @@ func clutchAnswer(m envelope.Message) jsontext.Value {
 	return object(p)
 }
 
-// clutchProgress says how far a task is, or why it waits.
+// clutchProgress writes how far a task is, or why it waits.
 func clutchProgress(m envelope.Message) jsontext.Value {
 	said, p := membersOf(m.Data), map[string]jsontext.Value{}
 	if m.Clutch != nil {
@@ -148,7 +148,7 @@ func clutchProgress(m envelope.Message) jsontext.Value {
 	if reasons := said["blocked"]; reasons.Kind() == '[' && m.Act == envelope.Waits {
 		p["reasons"] = reasons
 	}
-	if failure := said["error"]; failure.Kind() == '{' { // of an attempt that failed
+	if failure := said["error"]; failure.Kind() == '{' { // of a failed attempt
 		p["error"] = failure
 	}
 	delete(p, "progress")
@@ -164,7 +164,7 @@ func clutchProgress(m envelope.Message) jsontext.Value {
 	return unlessOwn(m, p)
 }
 
-// unlessOwn writes a payload, byte for byte as its sender did where it says the same.
+// unlessOwn returns a payload; the sender's own bytes if both have the same content.
 func unlessOwn(m envelope.Message, p map[string]jsontext.Value) jsontext.Value {
 	same := func(a, b jsontext.Value) bool { return string(a) == string(b) }
 	if m.Clutch != nil && maps.EqualFunc(p, membersOf(m.Clutch.Payload), same) {
@@ -173,7 +173,7 @@ func unlessOwn(m envelope.Message, p map[string]jsontext.Value) jsontext.Value {
 	return object(p)
 }
 
-// progressOf is how far a task is, from 0 to 100; nil when nobody says it. CLowl calls it pct.
+// progressOf returns how far a task is, from 0 to 100; nil if unknown. CLowl calls it pct.
 func progressOf(m envelope.Message) jsontext.Value {
 	said := membersOf(m.Data)
 	for _, value := range []jsontext.Value{said["progress"], said["pct"]} {
@@ -184,7 +184,8 @@ func progressOf(m envelope.Message) jsontext.Value {
 	return nil
 }
 
-// ownPayload are the members of the payload of a message that was said in Clutch, to be changed.
+// ownPayload returns the members of the payload of a message that was read in Clutch. The
+// caller may change them.
 func ownPayload(m envelope.Message) map[string]jsontext.Value {
 	p := membersOf(m.Clutch.Payload)
 	if p == nil {
@@ -193,7 +194,7 @@ func ownPayload(m envelope.Message) map[string]jsontext.Value {
 	return p
 }
 
-// clutchWrong is the failure that a message speaks of.
+// clutchWrong returns the failure that a message reports.
 func clutchWrong(m envelope.Message) envelope.Failure {
 	f := m.Failure
 	f.Kind = cmp.Or(f.Kind, m.Answer.Error.Kind, envelope.AgentError)
@@ -201,7 +202,7 @@ func clutchWrong(m envelope.Message) envelope.Failure {
 	return f
 }
 
-// clutchError says an error: its code, and the exact kind in details, for there are more
+// clutchError writes an error: its code, and the exact kind in details, because there are more
 // kinds than codes (CLUTCH-83).
 func clutchError(m envelope.Message) jsontext.Value {
 	f := clutchWrong(m)
@@ -221,8 +222,8 @@ func clutchError(m envelope.Message) jsontext.Value {
 	return unlessOwn(m, p)
 }
 
-// errorDetails are the details of an error: its sender's own, with the exact kind, and the
-// code that it has in another dialect.
+// errorDetails returns the details of an error: its sender's own, with the exact kind, and its
+// code in another dialect.
 func errorDetails(m envelope.Message, f envelope.Failure, code string, own jsontext.Value) jsontext.Value {
 	details := membersOf(own)
 	if details == nil {
@@ -242,7 +243,8 @@ func errorDetails(m envelope.Message, f envelope.Failure, code string, own jsont
 	return object(details)
 }
 
-// cardOf is what an agent announces, as an AgentCard: its own, with what every card has.
+// cardOf returns the announcement of an agent as an AgentCard: its own card, with the members
+// that every card has.
 func cardOf(m envelope.Message) jsontext.Value {
 	if m.Clutch != nil && m.Clutch.Card != nil {
 		p := ownPayload(m)
@@ -258,7 +260,7 @@ func cardOf(m envelope.Message) jsontext.Value {
 		}
 		capabilities[i] = object(map[string]jsontext.Value{"id": quoted(name)})
 	}
-	name := cmp.Or(m.From, envelope.Ourselves)
+	name := cmp.Or(m.From, envelope.Mailboxd)
 	return object(map[string]jsontext.Value{
 		"v": quoted(clutchVersion), "agent_id": quoted(agentPrefix + name), "display": object(map[string]jsontext.Value{"name": quoted(name)}),
 		"endpoints": jsontext.Value("{}"), "capabilities": array(capabilities),

@@ -13,15 +13,15 @@ import (
 	"mailboxd/envelope"
 )
 
-// Receive also reads a message in which what a runtime has to supply is missing: v, id, ts,
-// run, thread, task, parent, from, to and attempt are those of the task. A message that is not
-// complete is completed; its Raw is then what it became.
+// Receive also reads a message without the members that the runtime supplies: v, id, ts, run,
+// thread, task, parent, from, to and attempt come from the task. It completes an incomplete
+// message; Raw is then the completed form.
 func (clutchCodec) Receive(raw []byte, about envelope.Task) (envelope.Message, envelope.Findings) {
 	raw = bytes.Trim(raw, space)
 	if _, findings := envelope.ContentHash(raw); findings.Refused() {
-		return envelope.Message{Raw: raw, Dialect: envelope.Clutch}, blameAgent(findings)
+		return envelope.Message{Raw: raw, Dialect: envelope.Clutch}, attributeToAgent(findings)
 	}
-	raw = line(raw) // it may be laid out over several
+	raw = line(raw) // the object may extend over several lines
 	var findings envelope.Findings
 	s := clutchSpeech{members: newFields(raw, "", &findings).members, about: about, asker: clutchAsker(about)}
 	before := maps.Clone(s.members)
@@ -35,11 +35,10 @@ func (clutchCodec) Receive(raw []byte, about envelope.Task) (envelope.Message, e
 		findings = append(findings, envelope.Finding{Kind: envelope.IdentityMismatch, Field: "from.agent_id", Message: "the agent speaks as another one"})
 	}
 	s.setSubject(&m)
-	return m, blameAgent(findings)
+	return m, attributeToAgent(findings)
 }
 
-// clutchAsker is the message that asked for a task: the one that it was made of, or what that
-// would be in Clutch.
+// clutchAsker returns the message that requested a task: the original, or its form in Clutch.
 func clutchAsker(about envelope.Task) envelope.Message {
 	if envelope.MarkedAs(about.Raw) == envelope.Clutch {
 		if m, _ := (clutchCodec{}).Decode(about.Raw, envelope.Strict); m.Task == about.ID {
@@ -53,7 +52,7 @@ func clutchAsker(about envelope.Task) envelope.Message {
 	}
 }
 
-// A clutchSpeech is what an agent said about its task, being completed.
+// A clutchSpeech is a message of an agent about its task while it is completed.
 type clutchSpeech struct {
 	members map[string]jsontext.Value
 	about   envelope.Task
@@ -65,7 +64,7 @@ func (s clutchSpeech) word() string {
 	return word
 }
 
-// complete adds what a runtime has to supply.
+// complete adds the members that the runtime supplies.
 func (s clutchSpeech) complete() {
 	task := s.asker.Clutch.TaskID
 	s.supply("v", clutchVersion)
@@ -95,8 +94,7 @@ func (s clutchSpeech) complete() {
 	}
 }
 
-// echo adds the trace and the domain of the request. What the agent hands over to others may have
-// another domain.
+// echo adds the trace and the domain of the request. A delegation may have another domain.
 func (s clutchSpeech) echo() {
 	asked := s.asker.Clutch
 	if trace := traceValue(asked.Trace); trace != nil && s.members["trace"] == nil {
@@ -107,8 +105,8 @@ func (s clutchSpeech) echo() {
 	}
 }
 
-// reports reports whether the agent speaks of its task as a whole, which it does to the
-// requester, whomever it names.
+// reports reports whether the message is about the agent's task as a whole. Such a message goes
+// to the requester, whatever recipient it names.
 func (s clutchSpeech) reports() bool {
 	task, _ := textOf(s.members["task_id"])
 	return task == s.asker.Clutch.TaskID && strings.HasPrefix(s.word(), "task.") && s.word() != "task.request" && s.word() != "task.cancel"
@@ -120,8 +118,8 @@ func someItems(list jsontext.Value) bool {
 	return list.Kind() == '[' && unmarshal(list, &items) && len(items) > 0
 }
 
-// delegate completes a request of an agent: the same hand-over has the same task whenever it
-// is said, and its own task is the one above (CLUTCH-23).
+// delegate completes a request of an agent: the same delegation always gets the same task id,
+// and the agent's own task is its parent (CLUTCH-23).
 func (s clutchSpeech) delegate(above string) {
 	s.supply("parent_task_id", above)
 	if id, _ := textOf(s.members["task_id"]); id == "" || id == above {
@@ -138,14 +136,14 @@ func (s clutchSpeech) delegate(above string) {
 	}
 }
 
-// supply adds a name that is missing or empty.
+// supply sets a name that is missing or empty.
 func (s clutchSpeech) supply(member, name string) {
 	if said, ok := textOf(s.members[member]); name != "" && (s.members[member] == nil || s.members[member].Kind() == 'n' || ok && said == "") {
 		s.members[member] = quoted(name)
 	}
 }
 
-// setSubject sets what the message is to the requester of the task.
+// setSubject sets the meaning of the message for the requester of the task.
 func (s clutchSpeech) setSubject(m *envelope.Message) {
 	switch {
 	case asks(m.Act):
@@ -155,7 +153,7 @@ func (s clutchSpeech) setSubject(m *envelope.Message) {
 	}
 }
 
-// speaksClutch reports whether an object that is not valid was meant to be a message.
+// speaksClutch reports whether an invalid object was meant to be a message.
 func speaksClutch(object map[string]jsontext.Value) bool {
 	word, _ := textOf(object["type"])
 	version, _ := textOf(object["v"])

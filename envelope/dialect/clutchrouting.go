@@ -6,8 +6,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// routingMembers are the members of a decision of the router, in which each agent has the prefix
-// of Clutch (section 4.3, CLUTCH-75).
+// routingMembers returns the members of a decision of the router. Each agent in them has the
+// prefix of Clutch (section 4.3, CLUTCH-75).
 func routingMembers(data jsontext.Value) map[string]jsontext.Value {
 	p := map[string]jsontext.Value{}
 	for name, value := range membersOf(data) {
@@ -28,7 +28,7 @@ func routingMembers(data jsontext.Value) map[string]jsontext.Value {
 	return p
 }
 
-// agentName is the name of an agent with its prefix. Another value stays as it is.
+// agentName returns the name of an agent with its prefix. Another value stays as it is.
 func agentName(name jsontext.Value) jsontext.Value {
 	if text, ok := textOf(name); ok && text != "" {
 		return quoted(agentPrefix + text)
@@ -36,7 +36,7 @@ func agentName(name jsontext.Value) jsontext.Value {
 	return name
 }
 
-// withAgent is an object in which a member is the name of an agent.
+// withAgent returns an object with the prefix added to the agent in a member.
 func withAgent(value jsontext.Value, member string) jsontext.Value {
 	all := membersOf(value)
 	if all[member] == nil {
@@ -46,7 +46,8 @@ func withAgent(value jsontext.Value, member string) jsontext.Value {
 	return object(all)
 }
 
-// byAgent is an object whose names are agents.
+// byAgent returns an object whose names are agents, with prefixes, and whose values each has
+// changed.
 func byAgent(value jsontext.Value, each func(jsontext.Value) jsontext.Value) jsontext.Value {
 	if value.Kind() != '{' {
 		return value
@@ -58,7 +59,7 @@ func byAgent(value jsontext.Value, each func(jsontext.Value) jsontext.Value) jso
 	return object(all)
 }
 
-// eachItem is a list whose items are changed.
+// eachItem returns a list with each item changed.
 func eachItem(value jsontext.Value, change func(jsontext.Value) jsontext.Value) jsontext.Value {
 	var items []jsontext.Value
 	if value.Kind() != '[' || !unmarshal(value, &items) {

@@ -13,15 +13,15 @@ import (
 // Dispatch is the standard input of a program of the profile clutch-worker: a task as a
 // task.request, and a context, as one object.
 func Dispatch(t envelope.Task, context map[string]jsontext.Value) []byte {
-	return dispatched(t, Retell(t, envelope.Clutch), context)
+	return dispatched(t, Translate(t, envelope.Clutch), context)
 }
 
-// DispatchAction is the standard input of such a program in the form of the reference: the task as
-// {taskId, runId, threadId, parentTaskId, action, input, constraints}, and a context, as one object.
-// The action is the type of the task, and input its payload, which is an object. The constraints
-// are those of the budget, which is what may be left of that of the task.
+// DispatchAction is the standard input of such a program in the form of the reference: the task
+// as {taskId, runId, threadId, parentTaskId, action, input, constraints}, and a context, as one
+// object. The action is the type of the task, and input its payload, which is an object. The
+// constraints are those of budget, which may be the rest of the task's own.
 func DispatchAction(t envelope.Task, budget envelope.Budget, context map[string]jsontext.Value) []byte {
-	m, findings := clutchCodec{}.Decode(Retell(t, envelope.Clutch), envelope.Legacy)
+	m, findings := clutchCodec{}.Decode(Translate(t, envelope.Clutch), envelope.Legacy)
 	if findings.Refused() || m.Clutch == nil {
 		m.Clutch = &envelope.ClutchPart{Payload: t.Payload}
 	}
@@ -50,7 +50,7 @@ func DispatchAction(t envelope.Task, budget envelope.Budget, context map[string]
 	return dispatched(t, w.end(), context)
 }
 
-// dispatched is a task and its context as one object.
+// dispatched returns a task and its context as one object.
 func dispatched(t envelope.Task, task []byte, context map[string]jsontext.Value) []byte {
 	asker := clutchAsker(t)
 	all := map[string]jsontext.Value{
@@ -62,11 +62,11 @@ func dispatched(t envelope.Task, task []byte, context map[string]jsontext.Value)
 	return line(object(map[string]jsontext.Value{"dispatch": task, "context": object(all)}))
 }
 
-// DecodeWorkerReply reads what such a program printed: {taskId, success, output, error, usage}.
-// Refusals are of the kind OutputInvalid, or IdentityMismatch for another task.
+// DecodeWorkerReply reads the output of such a program: {taskId, success, output, error,
+// usage}. Refusals are of the kind OutputInvalid, or IdentityMismatch for another task.
 func DecodeWorkerReply(raw []byte, about envelope.Task) (envelope.Result, envelope.Findings) {
 	if _, findings := envelope.ContentHash(raw); findings.Refused() {
-		return envelope.Result{}, blameAgent(findings)
+		return envelope.Result{}, attributeToAgent(findings)
 	}
 	var findings envelope.Findings
 	f := newFields(raw, "", &findings)
@@ -79,7 +79,7 @@ func DecodeWorkerReply(raw []byte, about envelope.Task) (envelope.Result, envelo
 		f.note(envelope.IdentityMismatch, "taskId", "is another task")
 	}
 	if findings.Refused() {
-		return envelope.Result{}, blameAgent(findings)
+		return envelope.Result{}, attributeToAgent(findings)
 	}
 	word, payload := "task.result", workerOutput(f)
 	if !success {
@@ -91,7 +91,7 @@ func DecodeWorkerReply(raw []byte, about envelope.Task) (envelope.Result, envelo
 	return m.Answer, append(findings, more...)
 }
 
-// workerOutput is the payload of the task.result that a program means.
+// workerOutput returns the payload of the task.result for a reply.
 func workerOutput(f fields) jsontext.Value {
 	output := f.member("output")
 	p := map[string]jsontext.Value{"success": boolean(true)}
@@ -104,7 +104,7 @@ func workerOutput(f fields) jsontext.Value {
 	return object(p)
 }
 
-// workerError is the payload of the task.error that a program means.
+// workerError returns the payload of the task.error for a reply.
 func workerError(f fields) jsontext.Value {
 	failure := f.member("error")
 	if failure.Kind() == '{' {
@@ -116,8 +116,8 @@ func workerError(f fields) jsontext.Value {
 	return object(map[string]jsontext.Value{"code": quoted(code), "message": quoted(cmp.Or(text, "it did not say why")), "details": details})
 }
 
-// Usage reads what an agent says that it used: tokens, and dollars, which become cents rounded
-// up. It is nil when it says neither.
+// Usage reads the usage that an agent reports: tokens, and dollars, which become cents rounded
+// up. It is nil if the report has neither.
 func Usage(usage jsontext.Value) *envelope.Cost {
 	said := membersOf(usage)
 	tokens, counted := int64(0), false

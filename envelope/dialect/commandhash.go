@@ -6,14 +6,14 @@ import (
 	"mailboxd/envelope"
 )
 
-// perSending are the members of a Clutch message that differ each time that the same command
-// is sent.
+// perSending are the members of a Clutch message that differ when the same command is sent
+// again.
 var perSending = []string{"id", "ts", "attempt", "trace", "idempotency_key", "task_id", "parent_task_id"}
 
-// CommandHash names what a message of Clutch commands: two messages with the same idempotency
-// key have to be the same command (CLUTCH-52). It is the hash of the content without the
-// members that differ each time that it is sent, and without the signature. It is "" for a
-// message of another dialect.
+// CommandHash names the command of a Clutch message: two messages with the same idempotency key
+// must be the same command (CLUTCH-52). It hashes the content without the members that differ
+// when the command is sent again, and without the signature. It is "" for a message of another
+// dialect.
 func CommandHash(m envelope.Message) string {
 	members := membersOf(m.Raw)
 	if m.Dialect != envelope.Clutch || members == nil {

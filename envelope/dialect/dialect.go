@@ -1,6 +1,5 @@
-// Package dialect reads and writes what programs say to each other in the
-// languages that agents speak. A line becomes a message or a reason why not,
-// and nothing that it says is lost on the way.
+// Package dialect reads and writes the dialects of agents. A line becomes a message or the
+// reason of its refusal; no part of its content is lost.
 package dialect
 
 import (
@@ -12,26 +11,25 @@ import (
 // A Codec reads and writes one dialect. Codecs have no state and may be used
 // concurrently.
 type Codec interface {
-	// Decode reads one message as it is in a mailbox: all that its dialect
-	// requires is there. When the findings refuse it, the Message still has Raw, Hash
-	// and whatever could be read, so that its sender can be told. A Message that asks
-	// for something has its Request.
+	// Decode reads one message of a mailbox: it has all members that its dialect requires. When
+	// the findings refuse it, the Message still has Raw, Hash and every field that could be
+	// read, so that its sender gets an answer. A Message that asks for a task has its Request.
 	Decode(raw []byte, how envelope.Reading) (envelope.Message, envelope.Findings)
 
-	// Hear reads one object that an agent printed: what a runtime has to supply
-	// (ids, times, traces, who says it to whom) may be missing, and is taken from the
-	// task that it works on (CLOWL-38). What an agent says about its own task becomes
-	// what it is to its requester: an answer, say (CAP-33).
+	// Receive reads one object that an agent printed. Members that the runtime supplies (ids,
+	// times, traces, sender, recipient) may be missing, and are taken from the agent's task
+	// (CLOWL-38). A message about the agent's own task gets its meaning for the requester: an
+	// answer, for example (CAP-33).
 	Receive(raw []byte, about envelope.Task) (envelope.Message, envelope.Findings)
 
-	// Encode says a message in the dialect, as one line without its end, in the
-	// strictest form that every reader of the dialect accepts. What the dialect has no
-	// words of its own for is named in lost, as docs/dialects.md calls it; that page
-	// says where it is kept, if anywhere.
+	// Encode writes a message in the dialect, as one line without its end, in the strictest
+	// form that every reader of the dialect accepts. lost names the parts that the dialect has
+	// no words of its own for, as docs/dialects.md calls them; that page lists where they are
+	// kept, if anywhere.
 	Encode(m envelope.Message) (line []byte, lost []string)
 }
 
-// codecs are all that we speak.
+// codecs are the codecs of all dialects.
 var codecs = map[envelope.Dialect]Codec{
 	envelope.AINL:  ainlCodec{},
 	envelope.CLowl: clowlCodec{},
@@ -40,12 +38,12 @@ var codecs = map[envelope.Dialect]Codec{
 	envelope.Clutch: clutchCodec{},
 }
 
-// Of returns the codec of a dialect. ok is false when we do not speak it.
+// Of returns the codec of a dialect. ok is false for an unknown dialect.
 func Of(d envelope.Dialect) (c Codec, ok bool) {
 	c, ok = codecs[d]
 	return c, ok
 }
 
-// NewID returns a name for a message that nobody else gives: a UUID of version
-// 7, which begins with the time (CLOWL-03).
+// NewID returns a unique name for a message: a UUID of version 7, which begins with the time
+// (CLOWL-03).
 func NewID() string { return uuid.Must(uuid.NewV7()).String() }

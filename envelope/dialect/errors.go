@@ -2,19 +2,19 @@ package dialect
 
 import "mailboxd/envelope"
 
-// A code is what an error is called in the dialects (mapping 2.4). A bare code
-// means the first kind of the first row that has it.
+// A code has the codes of an error in the dialects (mapping 2.4). A bare code means the first
+// kind of the first row that has it.
 type code struct {
 	clowl string
 	cap   int
 
 	clutch string
-	retry  bool // a message that is put right, or sent later, may succeed: CLOWL-34
+	retry  bool // a corrected or later message may succeed: CLOWL-34
 	kinds  []envelope.Kind
 }
 
-// table is the one list of what errors are called. Its codes and whether they
-// are worth a retry are those of CLowl v0.2, as they stand there.
+// table is the only list of error codes. The codes and their retry flags are those of CLowl
+// v0.2.
 var table = []code{
 	{"E001", 400, "INVALID_MESSAGE", true, []envelope.Kind{envelope.InvalidEnvelope, envelope.InvalidJSON}},
 	{"E002", 401, "UNAUTHORIZED", false, []envelope.Kind{envelope.Unauthorized}},
@@ -41,7 +41,7 @@ var table = []code{
 	{"E002", 403, "UNAUTHORIZED", false, []envelope.Kind{envelope.DelegationDenied, envelope.ApprovalDenied}},
 }
 
-// byKind finds the code of a kind.
+// byKind has the code of each kind.
 var byKind = func() map[envelope.Kind]code {
 	found := map[envelope.Kind]code{}
 	for _, c := range table {
@@ -52,9 +52,8 @@ var byKind = func() map[envelope.Kind]code {
 	return found
 }()
 
-// Code returns what a kind of error is called in CLowl and in CAP, and whether a
-// message that is put right, or sent later, may succeed. A kind that is not ours
-// is an internal error.
+// Code returns the codes of a kind of error in CLowl and in CAP, and whether a corrected or
+// later message may succeed. An unknown kind is an internal error.
 func Code(kind envelope.Kind) (clowl string, cap int, retry bool) {
 	c, ok := byKind[kind]
 	if !ok {
@@ -63,22 +62,21 @@ func Code(kind envelope.Kind) (clowl string, cap int, retry bool) {
 	return c.clowl, c.cap, c.retry
 }
 
-// FailureOf is a failure of a kind as everybody is told of it: its message, and
-// whether it is worth a retry.
+// FailureOf returns the failure of a kind, with its message and its retry flag.
 func FailureOf(kind envelope.Kind, message string) envelope.Failure {
 	_, _, retry := Code(kind)
 	return envelope.Failure{Kind: kind, Message: message, Retry: retry}
 }
 
-// known reports whether a kind is one of ours.
+// known reports whether mailboxd has the kind.
 func known(kind envelope.Kind) bool {
 	_, ok := byKind[kind]
 	return ok
 }
 
-// kindOfCLowl returns the kind that a bare code of CLowl means. Those of the
-// transport, of coordination and of nobody are internal errors, those of
-// applications an agent's own (CLOWL-34).
+// kindOfCLowl returns the kind of a bare code of CLowl. Codes of the transport, of coordination
+// and of no range are internal errors; those of applications are errors of the agent
+// (CLOWL-34).
 func kindOfCLowl(said string) envelope.Kind {
 	for _, c := range table {
 		if c.clowl == said {
@@ -91,8 +89,7 @@ func kindOfCLowl(said string) envelope.Kind {
 	return envelope.InternalError
 }
 
-// kindOfCAP returns the kind that a bare code of CAP means, and whether the
-// table has it.
+// kindOfCAP returns the kind of a bare code of CAP, and whether the table has it.
 func kindOfCAP(said int) (kind envelope.Kind, ok bool) {
 	for _, c := range table {
 		if c.cap == said {

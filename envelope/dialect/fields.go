@@ -16,12 +16,12 @@ import (
 	"mailboxd/envelope"
 )
 
-// fields is a foreign object being read: its members, and what there is to
-// say about them. Its methods return the zero value for values that are wrong.
+// fields is a foreign object while it is read: its members and the findings. Its methods return
+// the zero value for a wrong value.
 type fields struct {
-	path     string // what stands before the name of a member in a finding
+	path     string // the path before the name of a member in a finding
 	members  map[string]jsontext.Value
-	read     map[string]bool // the members that somebody asked for
+	read     map[string]bool // the members that were read
 	findings *envelope.Findings
 }
 
@@ -33,7 +33,7 @@ func newFields(object jsontext.Value, path string, findings *envelope.Findings) 
 	return f
 }
 
-// note says something of a member; of the object itself when name is "".
+// note adds a finding about a member; about the object itself if name is "".
 func (f fields) note(kind envelope.Kind, name, message string) {
 	field := strings.TrimSuffix(f.path+name, ".")
 	*f.findings = append(*f.findings, envelope.Finding{Kind: kind, Field: field, Message: message})
@@ -41,7 +41,7 @@ func (f fields) note(kind envelope.Kind, name, message string) {
 
 func (f fields) refuse(name, message string) { f.note(envelope.InvalidEnvelope, name, message) }
 
-// member returns a value, nil when it is absent or null.
+// member returns a value; nil if it is absent or null.
 func (f fields) member(name string) jsontext.Value {
 	f.read[name] = true
 	if value := f.members[name]; value.Kind() != 'n' {
@@ -52,7 +52,7 @@ func (f fields) member(name string) jsontext.Value {
 
 func (f fields) has(name string) bool { return f.member(name) != nil }
 
-// required returns a member that must be there.
+// required returns a member, and refuses the object without it.
 func (f fields) required(name string) jsontext.Value {
 	value := f.member(name)
 	if value == nil {
@@ -61,7 +61,7 @@ func (f fields) required(name string) jsontext.Value {
 	return value
 }
 
-// prose returns a string that people read; "" for no value.
+// prose returns a string for people; "" for no value.
 func (f fields) prose(name string, value jsontext.Value) string {
 	text, ok := textOf(value)
 	if !ok && value != nil {
@@ -70,7 +70,7 @@ func (f fields) prose(name string, value jsontext.Value) string {
 	return text
 }
 
-// name returns a string that names something: not empty, and nothing hidden.
+// name returns a string that names something: not empty, and without hidden characters.
 func (f fields) name(name string, value jsontext.Value) string {
 	text := f.prose(name, value)
 	switch {
@@ -88,10 +88,9 @@ func (f fields) name(name string, value jsontext.Value) string {
 	return ""
 }
 
-// integer returns a whole number that must be there. It may be written 504.0
-// (hostile row 48).
+// integer returns a required whole number. It may be written 504.0.
 func (f fields) integer(name string) int {
-	const most = 1e9 // so that it is exact however it is written
+	const most = 1e9 // so that it is exact in every notation
 	value := f.required(name)
 	if value == nil {
 		return 0
@@ -104,11 +103,11 @@ func (f fields) integer(name string) int {
 	return int(number)
 }
 
-// looseTimes are forms of a time that says too little to be one instant.
+// looseTimes are forms of a time that do not name one instant.
 var looseTimes = append([]string{"2006-01-02T15:04:05", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02"}, isoTimes...)
 
 // instant returns a time (CAP-11). A time in another form, such as one without a zone or a
-// number, is left out: no schema has the member. What is no time at all is refused.
+// number, is left out: no schema has the member. A text that is no time is refused.
 func (f fields) instant(name string) time.Time {
 	const example = `must be a time with a zone such as "2026-03-09T23:00:00Z"`
 	value := f.member(name)
@@ -166,9 +165,9 @@ func (f fields) flag(name string) bool {
 	return value.Kind() == 't'
 }
 
-// strangers returns the members that nobody asked for, as an object, and says
-// that they are only kept; nil for none.
-func (f fields) strangers() jsontext.Value {
+// unknown returns the members that were not read, as an object, with a warning each; nil for
+// none.
+func (f fields) unknown() jsontext.Value {
 	others := map[string]jsontext.Value{}
 	for _, name := range slices.Sorted(maps.Keys(f.members)) {
 		if !f.read[name] {

@@ -31,8 +31,8 @@ func seeds(f *testing.F) (lines []string) {
 		`{"cl":"0.1","p":"DONE","to":"a","body":"x","ctx":"y"}`, `{"p":"DLGT","to":["a"],"task":"x","data":[1],"ctx":{}}`, "```\n{\"p\":\"ERR\"}\n```")
 }
 
-// Whatever is taken from a line reads the same when it is read again, has a safe
-// name, and can be said in every dialect so that a strict reader takes it.
+// An accepted message reads the same when it is read again, has a safe name, and can be encoded
+// in every dialect so that a strict reader accepts it.
 func FuzzRead(f *testing.F) {
 	for _, line := range seeds(f) {
 		f.Add([]byte(line))
@@ -100,9 +100,9 @@ func (e errAINL) Error() string { return string(e) }
 
 const errLine errAINL = "is no JSON on one line"
 
-// Whatever an agent prints, what is heard of it is complete, is about its task or
-// has a name of its own, and can be said to anybody.
-func FuzzHearAll(f *testing.F) {
+// A message from the output of an agent is complete, is about the agent's task or has a name of
+// its own, and can be encoded in every dialect.
+func FuzzReceiveAll(f *testing.F) {
 	for _, line := range seeds(f) {
 		f.Add([]byte(line))
 		f.Add([]byte("log\n" + line + "\n" + line))
@@ -113,7 +113,7 @@ func FuzzHearAll(f *testing.F) {
 func hearable(t *testing.T, printed []byte) {
 	about := envelope.Task{ID: "m001", Agent: "radar", Requester: "oscar", Type: "search", Raw: []byte(complete)}
 	for _, d := range dialects {
-		said, findings := dialect.HearAll(d, printed, about)
+		said, findings := dialect.ReceiveAll(d, printed, about)
 		if findings.Refused() != (len(said) == 0) {
 			t.Fatalf("%d messages: %v", len(said), findings)
 		}
@@ -174,7 +174,7 @@ func FuzzValues(f *testing.F) {
 	})
 }
 
-// What is struck leaves no trace of itself, wherever the line is cut.
+// A redacted secret leaves no trace, wherever the line is cut.
 func FuzzSecret(f *testing.F) {
 	f.Add(`"x":{"auth":1},`, `,"y":[]`, 300)
 	f.Fuzz(func(t *testing.T, before, after string, cut int) {

@@ -7,8 +7,8 @@ import (
 	"mailboxd/envelope"
 )
 
-// KindsOf returns the kinds of error that a code means: a code of CLowl ("E006"),
-// of CAP ("504"), of Clutch ("TIMEOUT"), or a kind by its own name. There are none for any other word.
+// KindsOf returns the kinds of error that a code means: a code of CLowl ("E006"), of CAP
+// ("504"), of Clutch ("TIMEOUT"), or a kind by its own name. It returns none for another word.
 func KindsOf(code string) []envelope.Kind {
 	if known(envelope.Kind(code)) {
 		return []envelope.Kind{envelope.Kind(code)}

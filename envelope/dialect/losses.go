@@ -2,7 +2,7 @@ package dialect
 
 import "mailboxd/envelope"
 
-// losses are the names of what a dialect has no words of its own for.
+// losses are the names of the parts that a dialect has no words of its own for.
 type losses []string
 
 func (l *losses) add(name string, there bool) {
@@ -11,8 +11,7 @@ func (l *losses) add(name string, there bool) {
 	}
 }
 
-// task adds the limits of a request, which only AINL has. They bind all the same,
-// for the ledger has them.
+// task adds the limits of a request, which only AINL has. They still bind: the ledger has them.
 func (l *losses) task(t envelope.Task) {
 	l.add("role", t.Role != "")
 	l.add("contract", t.Contract != nil)
@@ -27,7 +26,7 @@ func (l *losses) task(t envelope.Task) {
 	l.add("metadata", len(t.Metadata) > 0)
 }
 
-// answer adds what only AINL says beside an answer.
+// answer adds the parts of an answer that only AINL has.
 func (l *losses) answer(a envelope.Result) {
 	l.add("confidence", a.Confidence != nil)
 	l.add("cost", a.Cost != nil)
@@ -36,7 +35,7 @@ func (l *losses) answer(a envelope.Result) {
 	l.add("provenance", a.Provenance != envelope.Provenance{})
 }
 
-// clutch adds what only Clutch says. What limits a request binds all the same.
+// clutch adds the parts that only Clutch has. The limits among them still bind.
 func (l *losses) clutch(m envelope.Message) {
 	c := m.Clutch
 	l.add("requires", len(c.Requires) > 0)
@@ -55,11 +54,11 @@ func (l *losses) clutch(m envelope.Message) {
 	l.add("meta", c.Meta != nil)
 	l.add("card", c.Card != nil)
 	switch m.Act {
-	case envelope.Calls, envelope.Returns, envelope.Breaks:
+	case envelope.Calls, envelope.Returns, envelope.FailsTool:
 		l.add("tool.*", true)
-	case envelope.Routes, envelope.Strands:
+	case envelope.Routes, envelope.FailsToRoute:
 		l.add("routing.*", true)
-	case envelope.Beats:
+	case envelope.SendsHeartbeat:
 		l.add("heartbeat", true)
 	}
 }

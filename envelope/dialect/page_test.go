@@ -31,7 +31,7 @@ func section(t testing.TB, name string) string {
 	return inner
 }
 
-func TestThePageListsEveryErrorAsItIsSaid(t *testing.T) {
+func TestThePageListsTheCodesOfEveryError(t *testing.T) {
 	table := "| kind | CLowl | CAP | retry | Clutch | retryable |\n|---|---|---|---|---|---|\n"
 	kinds := everyKind(t)
 	slices.SortStableFunc(kinds, func(a, b envelope.Kind) int {
@@ -61,9 +61,9 @@ func TestThePageListsEveryErrorAsItIsSaid(t *testing.T) {
 	}
 }
 
-// What each dialect cannot say is what the page says it cannot, no more and no
-// less: all that there is to lose is said, and what is reported is collected.
-func TestThePageListsAllThatIsLost(t *testing.T) {
+// The page lists exactly the losses of each dialect: the test encodes everything and collects
+// the reported losses.
+func TestThePageListsAllLosses(t *testing.T) {
 	listed := map[string][]string{}
 	for row := range strings.Lines(section(t, "lost")) {
 		cells := strings.Split(row, "|")
@@ -91,7 +91,7 @@ func TestThePageListsAllThatIsLost(t *testing.T) {
 
 var dialects = []envelope.Dialect{envelope.AINL, envelope.CLowl, envelope.CAP, envelope.Clutch}
 
-// reported are the losses of all that a dialect can say, in another.
+// reported are the losses of those messages in another dialect.
 func reported(t *testing.T, from, to envelope.Dialect) []string {
 	t.Helper()
 	codec, _ := dialect.Of(to)
@@ -104,7 +104,7 @@ func reported(t *testing.T, from, to envelope.Dialect) []string {
 	return slices.Compact(names)
 }
 
-// everything are messages that say all that a dialect can say.
+// everything are messages with all members of a dialect.
 func everything(t testing.TB, d envelope.Dialect) (all []envelope.Message) {
 	t.Helper()
 	codec, _ := dialect.Of(d)

@@ -10,20 +10,20 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// printed yields the complete objects of what an agent printed, in their order:
-// those of the whole text, or of what one markdown fence around it holds.
+// printed yields the complete objects in the output of an agent, in order: those of the whole
+// text, or of the one markdown fence around it.
 func printed(text []byte) iter.Seq2[[]byte, error] {
 	return Objects(unfence(bytes.Trim(Plain(text), space+"\uFEFF")))
 }
 
-// Objects yields the complete objects that begin and end a line, in their order,
-// so that banners and logs between them do not matter. Nothing within an object is
-// looked for, nor after one that the text ends in: half an answer has no parts that
-// are one. Objects that share a line yield ErrSameLine instead, once for the line. The last may be
-// ErrTangled. An error comes without an object.
+// Objects yields the complete objects that begin and end a line, in order, so that banners and
+// logs between them do not matter. It looks for no object inside another one, nor behind an
+// object that the end of the text cuts off: the parts of half an answer are no answers. For
+// objects that share a line it yields ErrSameLine instead, once for the line. The last value
+// may be ErrTangled. An error comes without an object.
 func Objects(text []byte) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
-		budget := 4 * len(text) // bytes to look at: nested halves must not cost their square
+		budget := 4 * len(text) // bytes to scan: nested incomplete objects must not take quadratic time
 		for len(text) > 0 {
 			text = bytes.TrimPrefix(text, []byte("\uFEFF"))
 			n, err := objectEnd(text)
@@ -49,8 +49,8 @@ func Objects(text []byte) iter.Seq2[[]byte, error] {
 	}
 }
 
-// OneObject returns the object that a text is, with or without one markdown fence
-// around it; nil when it is anything else.
+// OneObject returns the object that a text consists of, with or without one markdown fence
+// around it; nil for any other text.
 func OneObject(text []byte) []byte {
 	all := unfence(text)
 	if end, err := objectEnd(all); err != nil || end != len(all) {
@@ -59,10 +59,10 @@ func OneObject(text []byte) []byte {
 	return all
 }
 
-// ErrSameLine says that objects share a line, so that none of them counts.
+// ErrSameLine tells that objects share a line, so that none of them counts.
 var ErrSameLine = errors.New("two JSON objects are on one line")
 
-// ErrTangled says that a text has too many broken objects to find whole ones in it.
+// ErrTangled tells that a text has too many broken objects to find complete ones in it.
 var ErrTangled = errors.New("too many broken JSON objects")
 
 var (
@@ -70,8 +70,8 @@ var (
 	errHalf      = errors.New("not a complete object")
 )
 
-// objectEnd returns where the object that text begins with ends, and otherwise
-// how far it could be read.
+// objectEnd returns the end of the object at the start of text; with an error, the offset of
+// the error.
 func objectEnd(text []byte) (int, error) {
 	if len(text) == 0 || text[0] != '{' {
 		return 0, errNotObject
@@ -86,8 +86,8 @@ func objectEnd(text []byte) (int, error) {
 	return len(text), errHalf
 }
 
-// nextLine returns what follows the first line end. A carriage return is one
-// too: what a progress bar overwrites is not part of the answer.
+// nextLine returns the text behind the first line end. A carriage return ends a line too: a
+// progress bar overwrites the text before it.
 func nextLine(text []byte) []byte {
 	i := bytes.IndexAny(text, "\r\n")
 	if i < 0 {
@@ -96,7 +96,7 @@ func nextLine(text []byte) []byte {
 	return text[i+1:]
 }
 
-// endsLine reports whether nothing more stands on the line.
+// endsLine reports whether the line has no further text.
 func endsLine(rest []byte) bool {
 	rest = bytes.TrimLeft(rest, " \t\uFEFF")
 	return len(rest) == 0 || rest[0] == '\n' || rest[0] == '\r'
@@ -107,11 +107,11 @@ func followed(rest []byte) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(rest, " \t,"), []byte("{"))
 }
 
-// noise is what terminals act on and JSON cannot contain: ANSI control
-// sequences, operating system commands, and other escapes.
+// noise are the escapes of terminals, which JSON cannot contain: ANSI control sequences,
+// operating system commands, and others.
 var noise = regexp.MustCompile("\x1b\\[[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b\n]*(?:\x07|\x1b\\\\)|\x1b[ -~]")
 
-// Plain takes off what terminals act on.
+// Plain removes the escapes of terminals.
 func Plain(text []byte) []byte {
 	if bytes.IndexByte(text, '\x1b') < 0 {
 		return text
@@ -119,12 +119,12 @@ func Plain(text []byte) []byte {
 	return noise.ReplaceAll(text, nil)
 }
 
-// unfence takes one markdown fence off a text that is nothing else.
+// unfence removes one markdown fence around the whole text.
 func unfence(text []byte) []byte {
 	const fence = "```"
 	inner, opened := bytes.CutPrefix(text, []byte(fence))
 	inner, closed := bytes.CutSuffix(inner, []byte(fence))
-	_, inner, lines := bytes.Cut(inner, []byte("\n")) // what follows the fence names a language
+	_, inner, lines := bytes.Cut(inner, []byte("\n")) // the name of a language may follow the fence
 	if !opened || !closed || !lines {
 		return text
 	}

@@ -1,12 +1,12 @@
 package dialect
 
-// Prompt is what to put into a model's system prompt so that it speaks CLowl
-// v0.2 in the way that HearAll reads: the fragment of the specification is still
-// that of v0.1. Ids, times and traces are left to the runtime (CLOWL-38).
+// Prompt is a system prompt with which a model writes CLowl v0.2 as ReceiveAll reads it; the
+// fragment in the specification is still that of v0.1. The runtime supplies ids, times and
+// traces (CLOWL-38).
 func Prompt() string { return prompt }
 
-// ClutchPrompt is what to put into a model's system prompt so that it speaks Clutch in the
-// way that HearAll reads: what a runtime knows is left to it.
+// ClutchPrompt is a system prompt with which a model writes Clutch as ReceiveAll reads it. The
+// runtime supplies the members that it knows.
 func ClutchPrompt() string { return clutchPrompt }
 
 const clutchPrompt = `You speak Clutch (clutch/0.1) with other agents. Print raw JSON only, one message per line, no markdown, no other text:

@@ -8,19 +8,19 @@ import (
 	"mailboxd/envelope"
 )
 
-// A Piece is one message of a line, taken or refused.
+// A Piece is one message of a line, accepted or refused.
 type Piece struct {
 	Message  envelope.Message
 	Findings envelope.Findings
 }
 
-// Read takes one line of a task file apart, as envelope.ReadLine does, whatever
-// dialects its messages are said in. What is two dialects at once is AINL's to
-// refuse. A line of AINL alone costs what it costs there.
+// Read reads one line of a task file, as envelope.ReadLine does, with messages of any dialect.
+// AINL's reader refuses an object with the marks of two dialects. A line with AINL alone costs
+// no more than in envelope.ReadLine.
 func Read(line []byte, how envelope.Reading) []Piece { return AppendRead(nil, line, how) }
 
-// AppendRead is Read for one line of many: it appends the pieces to others, so
-// that they need no room of their own, which is 1.3 KB each.
+// AppendRead is Read for many lines: it appends the pieces to others, so that they need no
+// memory of their own, which is 1.3 KB each.
 func AppendRead(to []Piece, line []byte, how envelope.Reading) []Piece {
 	before, refused := len(to), false
 	for _, p := range envelope.ReadLine(line, how) {
@@ -28,7 +28,7 @@ func AppendRead(to []Piece, line []byte, how envelope.Reading) []Piece {
 		to = append(to, Piece{asked(p.Task), p.Findings})
 	}
 	if refused {
-		return append(to[:before], discreet(readAgain(bytes.Trim(line, space), how, slices.Clone(to[before:])))...)
+		return append(to[:before], redactRefused(readAgain(bytes.Trim(line, space), how, slices.Clone(to[before:])))...)
 	}
 	return to
 }
@@ -36,8 +36,8 @@ func AppendRead(to []Piece, line []byte, how envelope.Reading) []Piece {
 // space is what JSON takes for white space.
 const space = " \t\r\n"
 
-// readAgain reads a line of which AINL's reader refused something. The pieces
-// are what that reader made of it.
+// readAgain reads a line again after AINL's reader refused a piece of it. pieces are those of
+// that reader.
 func readAgain(line []byte, how envelope.Reading, pieces []Piece) []Piece {
 	if bytes.HasPrefix(line, []byte("\ufeff")) {
 		return pieces
@@ -56,11 +56,11 @@ func readAgain(line []byte, how envelope.Reading, pieces []Piece) []Piece {
 		}
 		pieces = append(pieces, p)
 	}
-	return innocent(pieces)
+	return dropAnswered(pieces)
 }
 
-// answerable is envelope.Answerable for an object of any dialect. One that is not AINL's
-// and is refused has to name itself and its sender.
+// answerable is envelope.Answerable for an object of any dialect. A refused object of another
+// dialect than AINL must have its own id and its sender.
 func answerable(object []byte, how envelope.Reading) bool {
 	d := envelope.MarkedAs(object)
 	if d == envelope.AINL {
@@ -70,7 +70,7 @@ func answerable(object []byte, how envelope.Reading) bool {
 	return !p.Findings.Refused() || p.Message.From != "" && (p.Message.Task != "" || p.Message.ID != "")
 }
 
-// markedAs returns the dialect of an object, or of what is left of one.
+// markedAs returns the dialect of an object, or of a fragment of one.
 func markedAs(text []byte) envelope.Dialect {
 	if d := envelope.MarkedAs(text); d != envelope.AINL {
 		return d
@@ -103,9 +103,9 @@ func decode(d envelope.Dialect, raw []byte, how envelope.Reading) Piece {
 	return Piece{m, findings}
 }
 
-// innocent takes what names a task away from a fragment when a complete piece
-// has it too: its sender was cut off, tried again, and waits for that answer.
-func innocent(pieces []Piece) []Piece {
+// dropAnswered removes the name of the task from a fragment if a complete piece has it too: the
+// sender was cut off, tried again, and waits for the answer to the complete piece.
+func dropAnswered(pieces []Piece) []Piece {
 	taken := map[envelope.ID]bool{}
 	for _, p := range pieces {
 		taken[p.Message.Task] = taken[p.Message.Task] || !p.Findings.Refused()
@@ -118,20 +118,19 @@ func innocent(pieces []Piece) []Piece {
 	return pieces
 }
 
-// TooLong is what Read makes of a line that is longer than limit, in bytes: one
-// refused Piece, with whatever its outline tells of who must be told. Without an
-// outline that is nobody.
+// TooLong returns the Piece of a line that is longer than limit, in bytes. It is refused, with
+// the names of its task and its sender if the outline has them.
 func TooLong(line envelope.LongLine, limit int64) Piece {
 	p := decode(envelope.MarkedAs(line.Outline), line.Outline, envelope.Strict)
 	p.Findings = envelope.Findings{line.Finding(limit)}
 	m := &p.Message
 	m.Raw, m.Hash = line.Head, line.Hash()
 	m.Request.Raw, m.Request.Hash = m.Raw, m.Hash
-	return discreet([]Piece{p})[0]
+	return redactRefused([]Piece{p})[0]
 }
 
-// DecodeTask reads the request of a message of a dialect that was taken before,
-// as the ledger keeps it. The findings refuse what asks for nothing.
+// DecodeTask reads the request of a message that was accepted before, as the ledger keeps it.
+// The findings refuse a message that requests nothing.
 func DecodeTask(d envelope.Dialect, raw []byte, how envelope.Reading) (envelope.Task, envelope.Findings) {
 	if d == "" || d == envelope.AINL {
 		return envelope.DecodeTask(raw, how)

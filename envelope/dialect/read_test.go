@@ -19,7 +19,7 @@ const (
 	capLine  = `{"type":"delegation_notice","task_id":"T1","sender_id":"orchestrator","recipient_id":"pm-1","context_summary":"x","attachments":[]}`
 )
 
-func TestALineIsReadInTheDialectThatItIsSaidIn(t *testing.T) {
+func TestALineIsReadInItsDialect(t *testing.T) {
 	for _, c := range []struct{ line, want string }{
 		{"", ""},
 		{" \r\n", ""},
@@ -68,8 +68,8 @@ func TestALineIsReadInTheDialectThatItIsSaidIn(t *testing.T) {
 	}
 }
 
-// Anyone who was cut off and tried again waits for the answer to the second.
-func TestAFragmentTakesNothingAwayFromTheCompleteOne(t *testing.T) {
+// A sender that was cut off and tried again waits for the answer to the second piece.
+func TestAFragmentDoesNotAnswerForTheCompletePiece(t *testing.T) {
 	pieces := dialect.Read([]byte(capLine[:60]+capLine), envelope.Strict)
 	if len(pieces) != 2 || !pieces[0].Findings.Refused() || pieces[0].Message.Task != "" || pieces[1].Message.Task != "T1" || pieces[1].Findings.Refused() {
 		t.Errorf("pieces are %+v", pieces)
@@ -84,8 +84,8 @@ func TestARefusedMessageBehindAFragmentIsAPieceOfItsOwn(t *testing.T) {
 	}
 }
 
-// A line of AINL says the same whether it is read alone or among others.
-func TestAINLIsReadAsEver(t *testing.T) {
+// A line of AINL reads the same with and without the readers of the other dialects.
+func TestALineOfAINLReadsTheSameAmongOtherDialects(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "testdata", "upstream-requests.jsonl"))
 	if err != nil {
 		t.Fatal(err)
@@ -103,7 +103,7 @@ func TestAINLIsReadAsEver(t *testing.T) {
 	}
 }
 
-func TestALineThatIsTooLongStillSaysWhoIsToBeTold(t *testing.T) {
+func TestALineThatIsTooLongStillNamesItsSender(t *testing.T) {
 	for _, c := range []struct {
 		line string
 		want envelope.Message
@@ -128,7 +128,7 @@ func TestALineThatIsTooLongStillSaysWhoIsToBeTold(t *testing.T) {
 	}
 }
 
-func TestWhatTheLedgerKeepsIsReadAgain(t *testing.T) {
+func TestARequestInTheLedgerIsReadAgain(t *testing.T) {
 	for _, line := range []string{ainlLine, complete, capLine} {
 		m := dialect.Read([]byte(line), envelope.Strict)[0].Message
 		again, findings := dialect.DecodeTask(m.Dialect, m.Raw, envelope.Legacy)

@@ -6,13 +6,12 @@ import (
 	"math"
 )
 
-// redacted stands where a secret was struck out.
+// redacted replaces a secret.
 const redacted = `"[redacted]"`
 
-// discreet takes the secrets out of what is kept of refused pieces: out of each
-// message in them, for what is two dialects at once, or a list, is no message of
-// any dialect.
-func discreet(pieces []Piece) []Piece {
+// redactRefused removes the secrets from refused pieces: from each message in them, because an
+// object with the marks of two dialects, or a list, is no message of any dialect.
+func redactRefused(pieces []Piece) []Piece {
 	for i, p := range pieces {
 		if p.Findings.Refused() {
 			raw, _ := strikeWithin(p.Message.Raw, math.MaxInt, "auth", redacted)
@@ -22,15 +21,14 @@ func discreet(pieces []Piece) []Piece {
 	return pieces
 }
 
-// strike puts other text in the place of what an object says under a name, and
-// returns what it said there, "" for no text. It knows no grammar, so that a
-// secret is struck from what is broken or cut off too. Without such a member the
-// text is returned as it is.
+// strike replaces the value under a name in an object, and returns the old value, "" for none
+// that is a text. It knows no grammar, so that it also removes a secret from a broken or
+// incomplete object. Without such a member it returns the text as it is.
 func strike(text []byte, name, instead string) (struck []byte, secret string) {
 	return strikeWithin(text, 1, name, instead)
 }
 
-// strikeWithin is strike, in objects that are so deep too.
+// strikeWithin is strike for objects down to a depth.
 func strikeWithin(text []byte, deepest int, name, instead string) (struck []byte, secret string) {
 	copied := 0
 	for at, depth := 0, 0; at < len(text); {
@@ -61,7 +59,7 @@ func says(literal []byte, name string) bool {
 	return ok && said == name
 }
 
-// tokenOf is the string, or the one byte, that a text begins with.
+// tokenOf returns the string, or the one byte, at the start of a text.
 func tokenOf(text []byte) []byte {
 	if text[0] != '"' {
 		return text[:1]
@@ -77,7 +75,7 @@ func tokenOf(text []byte) []byte {
 	return text
 }
 
-// nesting is by how much a token is deeper than the one before it.
+// nesting returns the change of the depth by a token.
 func nesting(token []byte) int {
 	switch token[0] {
 	case '{', '[':
@@ -88,8 +86,8 @@ func nesting(token []byte) int {
 	return 0
 }
 
-// valueAfter returns where the value stands that follows the name of a member;
-// one that is cut off goes on to the end. Both are equal when there is none.
+// valueAfter returns the bounds of the value behind the name of a member; a value that is cut
+// off extends to the end. Both are equal if there is none.
 func valueAfter(text []byte, at int) (from, to int) {
 	blank := func(at int) int { return len(text) - len(bytes.TrimLeft(text[at:], space)) }
 	if at = blank(at); at == len(text) || text[at] != ':' {

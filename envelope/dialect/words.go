@@ -14,12 +14,11 @@ import (
 	"mailboxd/envelope"
 )
 
-// lenientJSON reads what was found to be JSON before, half surrogate pairs
-// included, which become U+FFFD.
+// lenientJSON reads text that was scanned as JSON before, half surrogate pairs included, which
+// become U+FFFD.
 var lenientJSON = json.JoinOptions(jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 
-// object writes values under their names, in the order of the names. Those
-// that are nil are left out.
+// object writes values under their names, in the order of the names, without nil values.
 func object(members map[string]jsontext.Value) jsontext.Value {
 	var w writer
 	for _, name := range slices.Sorted(maps.Keys(members)) {
@@ -65,18 +64,18 @@ func boolean(is bool) jsontext.Value {
 // line returns an object as one line.
 func line(object jsontext.Value) []byte {
 	text := slices.Clone(object)
-	_ = text.Compact() // it was written from what was read as JSON
+	_ = text.Compact() // the text was scanned as JSON before
 	return text
 }
 
-// membersOf takes an object apart; nil when it is none.
+// membersOf returns the members of an object; nil for another value.
 func membersOf(object jsontext.Value) map[string]jsontext.Value {
 	var all map[string]jsontext.Value
 	unmarshal(object, &all)
 	return all
 }
 
-// textOf returns what a string says, and whether it is one.
+// textOf returns the text of a string, and whether the value is one.
 func textOf(value jsontext.Value) (text string, ok bool) {
 	ok = value.Kind() == '"' && json.Unmarshal(value, &text, lenientJSON) == nil
 	return text, ok
@@ -87,8 +86,8 @@ func quoted(text string) jsontext.Value {
 	return value
 }
 
-// TaskID is the id of the task that a message of another dialect names: that
-// name if it is a safe one, else a digest of it (mapping 2.3).
+// TaskID returns the id of the task that a message of another dialect names: the name itself if
+// it is a safe id, else a digest of it (mapping 2.3).
 func TaskID(name string) envelope.ID {
 	if name == "" {
 		return ""
@@ -110,7 +109,7 @@ func some(members jsontext.Value) bool {
 	return members.Kind() == '{' && len(membersOf(members)) > 0
 }
 
-// unmarshal reads what may be there, and reports whether it was.
+// unmarshal decodes an optional value, and reports whether it did.
 func unmarshal(value jsontext.Value, into any) bool {
 	return value != nil && json.Unmarshal(value, into, lenientJSON) == nil
 }
@@ -137,7 +136,7 @@ func with(members jsontext.Value, name string, value jsontext.Value) jsontext.Va
 	return object(all)
 }
 
-// contextURI is what a context's path or URL is as a reference.
+// contextURI returns the path or URL of a context as the URI of a reference.
 func contextURI(ref string) string {
 	if strings.Contains(ref, "://") {
 		return ref
@@ -145,8 +144,8 @@ func contextURI(ref string) string {
 	return "file://" + ref
 }
 
-// blameAgent turns complaints about a message into ones about an answer.
-func blameAgent(findings envelope.Findings) envelope.Findings {
+// attributeToAgent changes the kind of the refusals to OutputInvalid: the agent wrote the text.
+func attributeToAgent(findings envelope.Findings) envelope.Findings {
 	for i, f := range findings {
 		switch f.Kind {
 		case envelope.InvalidEnvelope, envelope.InvalidJSON, envelope.ValidationFailed, envelope.ContextTooLarge:
@@ -156,10 +155,10 @@ func blameAgent(findings envelope.Findings) envelope.Findings {
 	return findings
 }
 
-// asks reports whether an act asks for something to be done.
+// asks reports whether an act requests a task.
 func asks(a envelope.Act) bool { return a == envelope.Requests || a == envelope.Delegates }
 
-// hiddenRune reports what a terminal acts on or does not show.
+// hiddenRune reports whether a terminal acts on a character or does not show it.
 func hiddenRune(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
 
 // attachmentsValue is a list of attachments as CAP writes them.

@@ -38,7 +38,7 @@ func (g *Agent) hasConversation(j task.Job) bool {
 
 // writeInput writes the agent's input files except the prompt.
 func (g *Agent) writeInput(j task.Job) error {
-	if err := create(inDir(j, requestFile), dialect.Retell(j.Task, g.binding.Speaks())); err != nil {
+	if err := create(inDir(j, requestFile), dialect.Translate(j.Task, g.binding.Speaks())); err != nil {
 		return err
 	}
 	if d := g.binding.Definition; d != nil {
@@ -55,7 +55,7 @@ func (g *Agent) writeInput(j task.Job) error {
 // conversation returns the request and later messages in the agent's dialect, one a line.
 func (g *Agent) conversation(j task.Job) []byte {
 	codec, _ := dialect.Of(g.binding.Speaks())
-	request := jsontext.Value(slices.Clone(dialect.Retell(j.Task, g.binding.Speaks())))
+	request := jsontext.Value(slices.Clone(dialect.Translate(j.Task, g.binding.Speaks())))
 	_ = request.Compact() // a request that a run printed may span several lines
 	b := append(request, '\n')
 	for _, m := range j.Conversation {

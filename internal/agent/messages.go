@@ -71,7 +71,7 @@ func (g *Agent) decodeSubmission(j task.Job, raw []byte) (answer, error) {
 
 // decodeMessages makes an answer of messages, or finds the reason why the task waits.
 func (g *Agent) decodeMessages(j task.Job, text []byte) (answer, error) {
-	messages, findings := dialect.HearAll(g.binding.Speaks(), text, j.Task)
+	messages, findings := dialect.ReceiveAll(g.binding.Speaks(), text, j.Task)
 	if err := refusal(findings); err != nil {
 		return answer{kind: findings.Kind()}, err
 	}

@@ -45,7 +45,7 @@ func (r *reporter) read(line []byte) (envelope.Message, bool) {
 		Note *string        `json:"note"`
 	}
 	if r.speaks != envelope.AINL && (envelope.MarkedAs(line) == r.speaks || r.speaks == envelope.Clutch && member(line, "type") != nil) {
-		received, _ := dialect.HearAll(r.speaks, line, r.job.Task)
+		received, _ := dialect.ReceiveAll(r.speaks, line, r.job.Task)
 		if len(received) == 1 && received[0].Act == envelope.Reports {
 			return received[0], true
 		}

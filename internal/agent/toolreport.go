@@ -77,7 +77,7 @@ func (g *Agent) checkTools(j task.Job, r *envelope.Result) {
 func calledTools(messages []envelope.Message) (names []string) {
 	for _, m := range messages {
 		var name string
-		if m.Act != envelope.Calls && m.Act != envelope.Returns && m.Act != envelope.Breaks {
+		if m.Act != envelope.Calls && m.Act != envelope.Returns && m.Act != envelope.FailsTool {
 			continue
 		}
 		if tool := member(m.Data, "tool"); tool.Kind() == '"' && json.Unmarshal(tool, &name, lenient) == nil && !slices.Contains(names, name) {

@@ -119,7 +119,7 @@ func (g *Agent) workerLine(t envelope.Task) ([]byte, envelope.ID, error) {
 // request, the translation of any other. A process has several tasks at once, so a line
 // that it couldn't parse, or answer by its task_id, is an error here.
 func ainlLine(t envelope.Task) ([]byte, error) {
-	line := dialect.Retell(t, envelope.AINL)
+	line := dialect.Translate(t, envelope.AINL)
 	if !bytes.Equal(line, t.Raw) {
 		again, findings := envelope.DecodeTask(line, envelope.Strict)
 		if err := findings.Refusals(); len(err) > 0 {

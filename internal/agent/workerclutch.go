@@ -16,7 +16,7 @@ var errNotTerminal = errors.New("a worker says task.accept and task.progress, an
 
 // clutchLine returns a task as one task.request, and the task_id in it.
 func clutchLine(t envelope.Task) ([]byte, envelope.ID, error) {
-	line, err := oneLine(dialect.Retell(t, envelope.Clutch))
+	line, err := oneLine(dialect.Translate(t, envelope.Clutch))
 	if err != nil {
 		return nil, "", err
 	}

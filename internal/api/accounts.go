@@ -21,8 +21,8 @@ func (b *Records) accounts(r *http.Request) (any, error) {
 	return client.Balances{Balances: all}, err
 }
 
-// Balances returns the budgets of a day of which something was reserved or
-// spent, in the order of their owners.
+// Balances returns the budgets of a day with a reservation or a cost, in the order of their
+// owners.
 func (b *Records) Balances(ctx context.Context, day string) ([]client.Balance, error) {
 	list, err := b.Ledger.Balances(ctx, day)
 	all := make([]client.Balance, len(list))
@@ -45,7 +45,7 @@ func amountOf(limit *int64, spent, reserved int64) client.Amount {
 	return a
 }
 
-// lineage returns which task a task is for, and which are for it.
+// lineage returns the parent of a task, and its children.
 func (b *Records) lineage(ctx context.Context, row task.Task) (parent envelope.ID, children []envelope.ID, err error) {
 	if row.Parent != 0 {
 		above, err := b.Ledger.Task(ctx, row.Parent)

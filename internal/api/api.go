@@ -50,8 +50,8 @@ type Options struct {
 	Log     zerolog.Logger // the zero value is silent
 }
 
-// A Server is the control socket of a daemon. Open makes it, Serve answers at it,
-// Close takes the socket away.
+// A Server is the control socket of a daemon. Open makes it, Serve answers its requests,
+// Close removes the socket.
 type Server struct {
 	opts    Options
 	engine  *dispatch.Dispatcher
@@ -63,8 +63,8 @@ type Server struct {
 	closed bool
 }
 
-// Open puts the socket in its place. Only who holds the lock of the mailbox may:
-// a socket that is there is that of a daemon which was killed.
+// Open makes the socket. The caller holds the lock of the mailbox, so a socket that is there
+// already belongs to a killed daemon.
 func Open(ctx context.Context, engine *dispatch.Dispatcher, opts Options) (*Server, error) {
 	d := &Server{
 		opts: opts, engine: engine, opened: time.Now(),
@@ -81,7 +81,7 @@ func Open(ctx context.Context, engine *dispatch.Dispatcher, opts Options) (*Serv
 	return d, nil
 }
 
-// Close takes the sockets away.
+// Close removes the sockets.
 func (d *Server) Close() (err error) {
 	for _, s := range d.sockets {
 		_ = s.listener.Close() // Serve has done so, if it was called
@@ -90,7 +90,7 @@ func (d *Server) Close() (err error) {
 	return err
 }
 
-// patience is how long those who are answered may take once we stop.
+// patience is how long requests may take after the daemon begins to stop.
 const patience = 300 * time.Millisecond
 
 // Serve answers until ctx ends, and returns soon after, even if a caller is still
@@ -133,8 +133,7 @@ func (d *Server) Serve(ctx context.Context) error {
 	return err
 }
 
-// closeAll waits for those who are being answered, and lets nobody in any more: the
-// ledger is closed next.
+// closeAll waits for open requests, and refuses new ones: the ledger is closed next.
 func (d *Server) closeAll() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

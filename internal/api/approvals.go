@@ -13,9 +13,9 @@ import (
 	"mailboxd/internal/task"
 )
 
-// asked returns what people were asked about a task: about its latest revision,
-// or about the one in review that this waits behind. With it comes the answer
-// that its requester was not shown, if there is one.
+// asked returns the questions to people about a task: about its latest revision, or about the
+// revision in review that it waits for. It also returns the answer that is withheld from the
+// requester, if there is one.
 func (b *Records) asked(ctx context.Context, revisions []task.Task) (list []client.Approval, unshown jsontext.Value, err error) {
 	row := revisions[len(revisions)-1]
 	for _, r := range revisions {

@@ -168,8 +168,8 @@ func (v *eventStore) subject(ctx context.Context, row task.Task) (s replay.Subje
 	return s, err
 }
 
-// messages returns the messages that an event is. An event of no task is none, unless it is a
-// message.
+// messages returns the messages for an event. An event without a task has none, unless it is a
+// message itself.
 func (v *eventStore) messages(ctx context.Context, e task.Event) ([]replay.Message, error) {
 	row, found, err := v.rowOf(ctx, e)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"mailboxd/internal/task"
 )
 
-// controls are what changes something.
+// controls are the routes that change something.
 func (d *Server) controls() []route {
 	one := func(verb, about string, do func(context.Context, envelope.ID, core.By) error) route {
 		return route{"POST", "/tasks/{id}/" + verb, about, "", client.ControlOptions{}, client.Task{}, d.control(verb, do)}
@@ -41,7 +41,7 @@ func (d *Server) controls() []route {
 	}
 }
 
-// control does something to a task and answers with the task as it is then.
+// control changes a task and answers with the changed task.
 func (d *Server) control(verb string, do func(context.Context, envelope.ID, core.By) error) func(*http.Request) (any, error) {
 	return func(r *http.Request) (any, error) {
 		id, err := idIn(r)
@@ -58,7 +58,7 @@ func (d *Server) control(verb string, do func(context.Context, envelope.ID, core
 	}
 }
 
-// controlTask does something to a task for a caller who may.
+// controlTask changes a task for an authorized caller.
 func (d *Server) controlTask(r *http.Request, verb string, id envelope.ID, do func(context.Context, envelope.ID, core.By) error) error {
 	var wish client.ControlOptions
 	if err := read(r, &wish); err != nil {
@@ -75,7 +75,7 @@ func (d *Server) controlTask(r *http.Request, verb string, id envelope.ID, do fu
 	return late(ctx, do(ctx, id, core.By{Who: peerIn(ctx).name(), Reason: wish.Reason}))
 }
 
-// cancelTree cancels a task with those below it, and answers with them as they are then.
+// cancelTree cancels a task and its descendants, and answers with their new states.
 func (d *Server) cancelTree(r *http.Request) (any, error) {
 	id, err := idIn(r)
 	if err != nil {
@@ -96,7 +96,7 @@ func (d *Server) cancelTree(r *http.Request) (any, error) {
 	return client.Tree{Task: row, Cancelled: viewsOf(cancelled)}, err
 }
 
-// stillOpen lists what is open of a task and those below it.
+// stillOpen lists the open ones of a task and its descendants.
 func (d *Server) stillOpen(ctx context.Context, id envelope.ID) string {
 	open, err := d.engine.Ledger.OpenBelow(ctx, id)
 	if err != nil {
@@ -112,8 +112,8 @@ func (d *Server) stillOpen(ctx context.Context, id envelope.ID) string {
 	return "still open: " + cmp.Or(strings.Join(words, ", "), "none")
 }
 
-// apply puts the work of a task into a repository of the user: never for an agent, whose work
-// it may be.
+// apply puts the work of a task into a repository of the user. An agent may not call it: the work
+// may be its own.
 func (d *Server) apply(r *http.Request) (any, error) {
 	id, err := idIn(r)
 	if err != nil {
@@ -130,7 +130,7 @@ func (d *Server) apply(r *http.Request) (any, error) {
 	return client.Application(done), err
 }
 
-// steer does something to an agent and answers with those that are paused then.
+// steer pauses or resumes an agent, and answers with the paused agents.
 func (d *Server) steer(verb string, do func(context.Context, string, core.By) error) func(*http.Request) (any, error) {
 	return func(r *http.Request) (any, error) {
 		var wish client.AgentOptions
@@ -153,7 +153,7 @@ func (d *Server) steer(verb string, do func(context.Context, string, core.By) er
 	}
 }
 
-// within bounds how long a wish may take; "" does not.
+// within limits how long a request may take; "" sets no limit.
 func within(ctx context.Context, timeout string) (context.Context, context.CancelFunc, error) {
 	if timeout == "" {
 		return ctx, func() {}, nil
@@ -166,10 +166,10 @@ func within(ctx context.Context, timeout string) (context.Context, context.Cance
 	return ctx, stop, nil
 }
 
-// errLate says that a wish is begun, and was not over in the time given.
+// errLate says that a request began, and did not end in the given time.
 var errLate = errors.New("it takes longer than it was given")
 
-// late makes an error say that it came of being late, if it did.
+// late adds errLate to an error that the time limit caused.
 func late(ctx context.Context, err error) error {
 	if err == nil || errors.Is(err, errLate) || !errors.Is(context.Cause(ctx), errLate) {
 		return err
@@ -177,7 +177,7 @@ func late(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", err, errLate)
 }
 
-// left says what there still is of the run of a task.
+// left lists the processes that are left of the run of a task.
 func (d *Server) left(ctx context.Context, id envelope.ID) string {
 	file, err := d.records.Details(ctx, id)
 	if err != nil || len(file.Runs) == 0 {

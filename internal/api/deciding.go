@@ -12,7 +12,7 @@ import (
 	"mailboxd/internal/task"
 )
 
-// decisions are what only a person may do, about somebody else's task.
+// decisions are the routes for people who decide about the tasks of others.
 func (d *Server) decisions() []route {
 	verb := func(name, about string, do func(context.Context, envelope.ID, core.Person, string) error) route {
 		return route{"POST", "/tasks/{id}/" + name, about, "", client.Decision{}, client.Task{}, d.decide(name, do)}
@@ -24,7 +24,7 @@ func (d *Server) decisions() []route {
 	}
 }
 
-// decide has a person decide about a task, and answers with the task as it is then.
+// decide records the decision of a person about a task, and answers with the changed task.
 func (d *Server) decide(verb string, do func(context.Context, envelope.ID, core.Person, string) error) func(*http.Request) (any, error) {
 	return func(r *http.Request) (any, error) {
 		id, err := idIn(r)
@@ -58,7 +58,7 @@ func (d *Server) decide(verb string, do func(context.Context, envelope.ID, core.
 
 // checkDecision refuses a denial without a reason, and an approval that isn't bound to content:
 // by the digest of what the person saw, by a signature, or because the daemon shows it at the
-// person's terminal. A person may say that whatever is asked now is meant.
+// person's terminal. A person may also approve the current question unseen.
 func checkDecision(verb string, word client.Decision) error {
 	switch {
 	case verb == "deny" && word.Note == "":
@@ -71,14 +71,14 @@ func checkDecision(verb string, word client.Decision) error {
 	return nil
 }
 
-// approver is the peer as an approver, or as none.
+// approver returns the peer as an approver; no approver for an agent.
 func (d *Server) approver(p peer) core.Person {
 	return core.Person{Names: d.opts.Approvers(p.uid), User: p.name(), Self: d.opts.Proofs().Self, UID: p.uid}
 }
 
-// caseFile answers with all that is known of a task, and with what the caller may decide.
-func (d *Server) caseFile(r *http.Request) (any, error) {
-	answer, err := d.records.caseFile(r)
+// taskDetails answers with all that is known of a task, and with what the caller may decide.
+func (d *Server) taskDetails(r *http.Request) (any, error) {
+	answer, err := d.records.taskDetails(r)
 	found, ok := answer.(client.TaskDetails)
 	if err == nil && ok {
 		d.markOwn(r, &found)
@@ -95,9 +95,8 @@ func (d *Server) markOwn(r *http.Request, found *client.TaskDetails) {
 	found.Approvals[last].Own = who.Self.String()
 }
 
-// person is who the peer is as an approver: all of its names, for they are one
-// person's. An agent is none, whatever name it gives, and its attempt is
-// remembered.
+// person returns the names of the peer as an approver: all names of one person. An agent has
+// none, whatever name it gives, and its attempt is recorded.
 func (d *Server) person(r *http.Request, verb string, id envelope.ID, as string) (core.Person, error) {
 	p := peerIn(r.Context())
 	who := d.approver(p)
@@ -112,7 +111,7 @@ func (d *Server) person(r *http.Request, verb string, id envelope.ID, as string)
 	if why == "" {
 		return who, nil
 	}
-	ctx := context.WithoutCancel(r.Context()) // hanging up is no way not to be remembered
+	ctx := context.WithoutCancel(r.Context()) // a closed connection doesn't prevent the record
 	if err := d.engine.RefuseApproval(ctx, id, p.String(), why); err != nil {
 		return core.Person{}, err
 	}

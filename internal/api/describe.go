@@ -51,8 +51,8 @@ func (b *Records) search(ctx context.Context, f client.Filter) (found []client.T
 	}
 }
 
-// whole returns tasks with what their rows say of them. They have the descriptions and labels
-// that were found.
+// whole returns tasks with the fields of their rows. The tasks have their descriptions and labels
+// already.
 func (b *Records) whole(ctx context.Context, found []client.Task) ([]client.Task, error) {
 	seqs := make([]int64, len(found))
 	for i, t := range found {
@@ -113,7 +113,7 @@ func matches(t client.Task, words, labels []string) bool {
 	return true
 }
 
-// requested returns tasks with what their requests say of them.
+// requested returns tasks with the fields of their requests.
 func (b *Records) requested(ctx context.Context, rows []task.Task) ([]client.Task, error) {
 	seqs := make([]int64, len(rows))
 	for i, row := range rows {
@@ -130,7 +130,7 @@ func (b *Records) requested(ctx context.Context, rows []task.Task) ([]client.Tas
 	return tasks, nil
 }
 
-// described returns a task with what its request says of it; nil says nothing.
+// described returns a task with the fields of its request; nil adds none.
 func described(row task.Task, raw []byte) client.Task {
 	found := viewOf(row)
 	if raw != nil {

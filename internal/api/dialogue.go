@@ -49,9 +49,9 @@ func (b *Records) Thread(ctx context.Context, id string) (client.Dialogue, error
 	return d, err
 }
 
-// Trace returns the chain of work of that name, or that a task or a conversation
-// is part of; of what is part of none the conversation. ledger.ErrUnknown when
-// there is none of these.
+// Trace returns the chain of work of that name, or that a task or a conversation is part of. For a
+// task or a conversation without one, it returns the conversation. The error is ledger.ErrUnknown
+// without either.
 func (b *Records) Trace(ctx context.Context, id string) (client.Dialogue, error) {
 	d, found, err := b.dialogue(ctx, "trace", id)
 	if err != nil || found {
@@ -79,9 +79,8 @@ func (b *Records) taskNamed(ctx context.Context, id string) (task.Task, bool, er
 	return revisions[len(revisions)-1], true, nil
 }
 
-// threadOf is the conversation that a task is part of: the one that its request
-// names, or the one of the task above it. Of AINL's tasks the first one gives it
-// its name.
+// threadOf returns the conversation that a task is part of: the one that its request names, or the
+// one of its parent. The first AINL task of a tree names it.
 func (b *Records) threadOf(ctx context.Context, row task.Task) (string, error) {
 	for {
 		k, ok, err := b.Ledger.Conversation(ctx, row.Seq)
@@ -100,7 +99,7 @@ func (b *Records) threadOf(ctx context.Context, row task.Task) (string, error) {
 	}
 }
 
-// request is what a task asks for, if that is kept.
+// request returns the request of a task, if it is kept.
 func (b *Records) request(ctx context.Context, row task.Task) (envelope.Task, bool, error) {
 	raw, err := b.Ledger.Raw(ctx, row.Seq)
 	if errors.Is(err, ledger.ErrUnknown) {
@@ -113,9 +112,8 @@ func (b *Records) request(ctx context.Context, row task.Task) (envelope.Task, bo
 	return t, !findings.Refused(), nil
 }
 
-// dialogue gathers a thread or a trace, and whether there is anything of it:
-// what was said in it, its tasks, those below them, and what was said about
-// these. More tasks that belong to it may be named.
+// dialogue returns a thread or a trace, and whether it exists: its messages, its tasks, their
+// descendants, and the messages about them. The caller may name more tasks that belong to it.
 func (b *Records) dialogue(ctx context.Context, kind, id string, more ...int64) (d client.Dialogue, found bool, err error) {
 	d = client.Dialogue{Kind: kind, ID: id, Tasks: []client.Part{}, Messages: []client.Message{}, Events: []client.Event{}}
 	messages, tasks := b.Ledger.Thread, b.Ledger.ThreadTasks
@@ -133,7 +131,7 @@ func (b *Records) dialogue(ctx context.Context, kind, id string, more ...int64) 
 	if root, ok, err := b.taskNamed(ctx, id); err != nil {
 		return d, false, err
 	} else if ok && kind == "thread" && (root.Dialect == envelope.AINL || root.Dialect == "") {
-		seqs = append(seqs, root.Seq) // which has no talk that says so
+		seqs = append(seqs, root.Seq) // its conversation doesn't name the thread
 	}
 	for _, m := range said {
 		seqs = append(seqs, m.Task)
@@ -145,11 +143,10 @@ func (b *Records) dialogue(ctx context.Context, kind, id string, more ...int64) 
 	return d, true, b.fill(ctx, &d, rows, said)
 }
 
-// maxTasks is how many tasks a Dialogue has at most.
+// maxTasks limits the tasks in a Dialogue.
 const maxTasks = 1000
 
-// withDescendants returns tasks and all that were asked for below them, the
-// oldest first. 0 is none.
+// withDescendants returns tasks and their descendants, the oldest first. It skips 0.
 func (b *Records) withDescendants(ctx context.Context, seqs []int64) (rows []task.Task, err error) {
 	met := map[int64]bool{0: true}
 	for len(seqs) > 0 && len(rows) < maxTasks {
@@ -176,7 +173,7 @@ func (b *Records) withDescendants(ctx context.Context, seqs []int64) (rows []tas
 	return rows, nil
 }
 
-// fill adds the tasks to a Dialogue, what happened to them, and what was said.
+// fill adds the tasks, their events and the messages to a Dialogue.
 func (b *Records) fill(ctx context.Context, d *client.Dialogue, rows []task.Task, said []task.Message) error {
 	ids := map[int64]envelope.ID{}
 	for _, row := range rows {
@@ -210,7 +207,7 @@ func (b *Records) fill(ctx context.Context, d *client.Dialogue, rows []task.Task
 	return nil
 }
 
-// part is a task as a part of a Dialogue.
+// part returns the entry of a task in a Dialogue.
 func (b *Records) part(ctx context.Context, row task.Task) (client.Part, error) {
 	part := client.Part{Task: viewOf(row)}
 	if row.Parent != 0 {
@@ -234,10 +231,10 @@ func (b *Records) part(ctx context.Context, row task.Task) (client.Part, error) 
 	return part, err
 }
 
-// ending is how a task ended, in the words of its result, if that is kept.
+// ending returns the summary of a task's result, if it is kept.
 func (b *Records) ending(ctx context.Context, row task.Task) (string, error) {
 	if row.State != task.Done {
-		return "", nil // an answer that a person is asked about is not shown
+		return "", nil // an answer in review is withheld
 	}
 	raw, err := b.Ledger.Result(ctx, row.Seq)
 	if errors.Is(err, ledger.ErrUnknown) {
@@ -253,7 +250,7 @@ func (b *Records) ending(ctx context.Context, row task.Task) (string, error) {
 	return r.Output.Summary, nil
 }
 
-// messageOf is a message in the words of the socket.
+// messageOf returns a message as the API has it.
 func messageOf(m task.Message, task envelope.ID) client.Message {
 	said := client.Message{
 		Seq: m.Seq, Time: m.Time, Dialect: string(m.Dialect), Act: string(m.Act), ID: m.ID, Cause: m.Cause, Task: task,
@@ -263,13 +260,13 @@ func messageOf(m task.Message, task envelope.ID) client.Message {
 		said.Line = m.Body
 	}
 	if codec, ok := dialect.Of(m.Dialect); ok {
-		read, _ := codec.Decode(m.Body, envelope.Legacy) // of what is refused, as much as can be read
+		read, _ := codec.Decode(m.Body, envelope.Legacy) // the readable parts of a refused message
 		said.Text, said.Waits = wordsOf(read), read.WantsReply
 	}
 	return said
 }
 
-// wordsOf is what a message says to people.
+// wordsOf returns the text of a message for people.
 func wordsOf(m envelope.Message) string {
 	switch {
 	case m.Text != "":
@@ -280,7 +277,7 @@ func wordsOf(m envelope.Message) string {
 	return m.Request.Description
 }
 
-// conversation is what is remembered of a task in messages.
+// conversation returns the messages' state of a task.
 func (b *Records) conversation(ctx context.Context, row task.Task) (*client.Conversation, []client.Message, error) {
 	k, ok, err := b.Ledger.Conversation(ctx, row.Seq)
 	if err != nil || !ok {

@@ -23,7 +23,7 @@ func (d *Server) groupRoutes() []route {
 		{"GET", "/tasks", "The tasks that wait for a decision of the caller.", "", nil, client.Page{}, d.groupTasks},
 		{"GET", "/count", "How many tasks wait for a decision of the caller.", "", nil, client.Count{}, d.groupCount},
 		{"GET", "/ids", "Ids that begin with a text, of tasks that wait for a decision of the caller.", "prefix", nil, client.Names{}, d.groupIDs},
-		{"GET", "/tasks/{id}", "All that is known of a task.", "", nil, client.TaskDetails{}, d.caseFile},
+		{"GET", "/tasks/{id}", "All that is known of a task.", "", nil, client.TaskDetails{}, d.taskDetails},
 		{"GET", "/tasks/{id}/row", "The latest revision of a task.", "", nil, client.Task{}, d.records.row},
 	}
 	allowed = append(allowed, d.decisions()...)
@@ -79,7 +79,7 @@ func (d *Server) theirs(ctx context.Context, f client.Filter) (all []client.Task
 		}
 		for _, t := range page {
 			if t.State == task.Held && t.Revision == 1 && !task.EndedBy(t.Held, task.Decide) {
-				continue // of another one, an earlier revision may be in review
+				continue // an earlier revision of another task may be in review
 			}
 			if may, err := d.mayDecide(ctx, t.ID); err != nil {
 				return nil, err

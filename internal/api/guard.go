@@ -19,8 +19,7 @@ func (d *Server) admit(p peer) error {
 	return forbidden("%s may not use this mailbox", p.name())
 }
 
-// maySteer refuses to have a task, or an agent, steered by an agent or by
-// another user. What is refused is remembered.
+// maySteer refuses changes by agents and by other users. It records each refusal.
 func (d *Server) maySteer(r *http.Request, verb string, id envelope.ID) error {
 	p := peerIn(r.Context())
 	why := d.partOfRun(p)
@@ -31,15 +30,14 @@ func (d *Server) maySteer(r *http.Request, verb string, id envelope.ID) error {
 		return nil
 	}
 	d.opts.Log.Warn().Str("verb", verb).Str("task_id", string(id)).Stringer("by", p).Str("reason", why).Msg("request refused")
-	ctx := context.WithoutCancel(r.Context()) // hanging up is no way not to be remembered
+	ctx := context.WithoutCancel(r.Context()) // a closed connection doesn't prevent the record
 	if err := d.engine.RefuseControl(ctx, verb, id, p.String(), why); err != nil {
 		return err
 	}
 	return forbidden("%s may not %s: %s", p, verb, why)
 }
 
-// partOfRun says why a peer is part of a run, or "". One that is gone could have
-// been one.
+// partOfRun says why a peer is part of a run, or "". A peer that has ended counts as part of one.
 func (d *Server) partOfRun(p peer) string {
 	why, err := d.opts.RunOf(p.pid)
 	switch {

@@ -8,7 +8,7 @@ import (
 	"mailboxd/internal/core"
 )
 
-// fetching is what is done for agents that fetch their tasks.
+// fetching are the routes for agents that fetch their tasks.
 func (d *Server) fetching() []route {
 	return []route{
 		{"POST", "/claim", "Takes the oldest task that waits for an agent, so that no other client answers it until the lease ends.", "", client.Claim{}, client.Claimed{}, d.claim},

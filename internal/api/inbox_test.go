@@ -113,6 +113,6 @@ func TestNobodyReadsTheLeaseOfAnother(t *testing.T) {
 		}
 	}
 	if file.Why == "" || file.Task.Until.IsZero() {
-		t.Errorf("case file: why %q, until %v; want it to say until when it is claimed", file.Why, file.Task.Until)
+		t.Errorf("details: why %q, until %v; want it to say until when it is claimed", file.Why, file.Task.Until)
 	}
 }

@@ -32,8 +32,8 @@ func (d *Server) openSocket(ctx context.Context, paths ...client.SocketPath) (fa
 // recheck is how often the socket is checked.
 const recheck = 30 * time.Second
 
-// keep makes a socket again when its file was removed, as a runtime directory is at a
-// logout, until ctx ends.
+// keep makes a socket again when its file was removed, until ctx ends. A logout removes the
+// runtime directory.
 func (d *Server) keep(ctx context.Context, s *socket, answer func(net.Listener)) {
 	every := cmp.Or(d.opts.Recheck, recheck)
 	for reported := false; ; {

@@ -11,8 +11,8 @@ import (
 	"mailboxd/internal/client"
 )
 
-// maxCallers is how many may be connected at once: what one process opens
-// must not use up the descriptors of the daemon.
+// maxCallers limits the connections at one time: one process must not use up the descriptors of
+// the daemon.
 const maxCallers = 128
 
 // A limitedListener identifies the peers of connections and limits their number. Half of
@@ -68,12 +68,12 @@ func refuseBusy(c *caller) {
 	defer c.Close()
 	text, err := json.Marshal(client.Failure{Error: client.Error{Kind: client.Busy, Message: "too many are connected to the daemon; try again soon"}})
 	if err != nil {
-		return // it has nothing that could fail
+		return // these values always encode
 	}
 	// An answer before the request looks like a daemon that died, so read first, but
 	// not for long.
 	_ = c.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
 	_, _ = c.Read(make([]byte, 4096))
-	_ = c.SetWriteDeadline(time.Now().Add(slow)) // it is short, and the first that is written there
+	_ = c.SetWriteDeadline(time.Now().Add(slow)) // it is short, and the first write
 	_, _ = fmt.Fprintf(c, "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", len(text), text)
 }

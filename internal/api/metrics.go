@@ -106,7 +106,7 @@ func sample(value float64, labels ...string) metrics.Sample {
 
 func seconds(at time.Time) float64 { return float64(at.UnixMilli()) / 1000 }
 
-// byState has a sample for each open state, also for those that no task is in.
+// byState has a sample for each open state, also without tasks.
 func byState(open map[task.State]int) (samples []metrics.Sample) {
 	for _, state := range task.States() {
 		if state != task.Done {

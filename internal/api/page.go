@@ -15,10 +15,10 @@ import (
 // maxRequest limits what is recorded of a request, in bytes.
 const maxRequest = 200
 
-// secret is how links, cookies and forms of the page spell 256 random bits.
+// secret matches 256 random bits in links, cookies and forms of the page.
 var secret = regexp.MustCompile(`[A-Za-z0-9_-]{43,}`)
 
-// redacted returns a text without what may be a secret of the page.
+// redacted returns a text without possible secrets of the page.
 func redacted(text string) string { return secret.ReplaceAllString(text, "(redacted)") }
 
 // judgePage judges a request to the page of mailboxd web. A process of a run may not use the

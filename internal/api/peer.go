@@ -49,7 +49,7 @@ func peerOf(conn *net.UnixConn) (p peer, err error) {
 	return p, errors.Join(denied, err)
 }
 
-// alive reports whether the process is still there.
+// alive reports whether the process runs.
 func (p peer) alive() bool {
 	if p.process == nil {
 		return false
@@ -67,7 +67,7 @@ func (p peer) alive() bool {
 	return err == nil && !ended
 }
 
-// claimer returns the peer as one who claims tasks under a name.
+// claimer returns the peer as a claimer of tasks, with a name.
 func (p peer) claimer(name string) dispatch.Claimer {
 	process := runner.ProcessOf(p.pid)
 	if !p.alive() { // after looking: the number may be another process's by now
@@ -76,7 +76,7 @@ func (p peer) claimer(name string) dispatch.Claimer {
 	return dispatch.Claimer{Name: name, Process: process}
 }
 
-// name is who the user is, for the record.
+// name returns the name of the user, for records.
 func (p peer) name() string {
 	if u, err := user.LookupId(strconv.Itoa(p.uid)); err == nil {
 		return u.Username
@@ -91,7 +91,7 @@ var verb = regexp.MustCompile(`^[a-z]{2,12}$`)
 // recorded: any may be a secret, such as the cookie of the page.
 func (p peer) String() string {
 	dir := "/proc/" + strconv.Itoa(p.pid)
-	name, _ := os.ReadFile(dir + "/comm") // gone: then nothing is known of it
+	name, _ := os.ReadFile(dir + "/comm") // "" if it has ended
 	program := strings.ToValidUTF8(string(bytes.TrimSuffix(name, []byte("\n"))), "?")
 	if isMailboxd(dir) {
 		line, _ := os.ReadFile(dir + "/cmdline")
@@ -115,7 +115,7 @@ func isMailboxd(dir string) bool {
 
 type peerKey struct{}
 
-// withPeer tells the requests of a connection who made it.
+// withPeer adds the peer of a connection to its requests.
 func withPeer(ctx context.Context, conn net.Conn) context.Context {
 	if c, ok := conn.(*caller); ok {
 		return context.WithValue(ctx, peerKey{}, c.peer)
@@ -131,14 +131,14 @@ func peerIn(ctx context.Context) peer {
 	return p
 }
 
-// A caller is a connection with who made it.
+// A caller is a connection with its peer.
 type caller struct {
 	net.Conn
 	peer    peer
 	release func()
 }
 
-// Close hangs up and forgets the process.
+// Close closes the connection and the pidfd.
 func (c *caller) Close() error {
 	err := c.Conn.Close()
 	if err == nil && c.peer.process != nil {

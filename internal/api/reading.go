@@ -18,12 +18,12 @@ import (
 	"mailboxd/mailbox"
 )
 
-// maxPage is how many rows one answer has at most.
+// maxPage limits the rows of an answer.
 const maxPage = 1000
 
 func (b *Records) status(r *http.Request) (any, error) { return b.statusOf(r, b.Ledger.CountOpen) }
 
-// statusOf is what the ledger knows of the state of its daemon.
+// statusOf returns the state of the daemon as the ledger has it.
 func (b *Records) statusOf(r *http.Request, countOpen func(context.Context) (map[task.State]int, error)) (client.Status, error) {
 	s := client.Status{Root: b.Root, Open: map[string]int{}}
 	if b.State != nil {
@@ -111,7 +111,7 @@ func (b *Records) ids(r *http.Request) (any, error) {
 	return client.Names{IDs: ids}, err
 }
 
-func (b *Records) caseFile(r *http.Request) (any, error) {
+func (b *Records) taskDetails(r *http.Request) (any, error) {
 	id, err := idIn(r)
 	if err != nil {
 		return nil, err
@@ -178,7 +178,7 @@ func (b *Records) result(r *http.Request) (any, error) {
 		return nil, err
 	}
 	raw, err := mailbox.ReadResult(b.Root, id)
-	if errors.Is(err, fs.ErrNotExist) || !row.ResultFinal { // what stands there answers an earlier revision
+	if errors.Is(err, fs.ErrNotExist) || !row.ResultFinal { // the file answers an earlier revision
 		return nil, &client.Error{Kind: client.NoResult, Message: fmt.Sprintf("task %s has no result yet: it is %s", id, row.State)}
 	}
 	return raw, err
@@ -206,7 +206,7 @@ func (b *Records) eventList(r *http.Request) (any, error) {
 	return client.EventList{Events: events}, err
 }
 
-// idIn is the task of the path.
+// idIn returns the task id in the path.
 func idIn(r *http.Request) (envelope.ID, error) {
 	id, err := envelope.ParseID(r.PathValue("id"))
 	if err != nil {
@@ -215,7 +215,7 @@ func idIn(r *http.Request) (envelope.ID, error) {
 	return id, nil
 }
 
-// taskIn is the task of the query, or "".
+// taskIn returns the task id in the query, or "".
 func taskIn(r *http.Request) (envelope.ID, error) {
 	text := r.URL.Query().Get("task")
 	if text == "" {

@@ -80,7 +80,7 @@ func TestWhatIsKnownOfATaskIsTold(t *testing.T) {
 	h.remember(t, "t1", "t2")
 	file, err := h.Details(t.Context(), "t1")
 	if err != nil || file.Task.ID != "t1" || file.Why == "" || len(file.Events) != 1 || !strings.Contains(string(file.Request), `"task_id":"t1"`) {
-		t.Errorf("CaseFile = %+v, %v; want t1, why, one event and the request", file, err)
+		t.Errorf("Details = %+v, %v; want t1, why, one event and the request", file, err)
 	}
 	if row, err := h.Latest(t.Context(), "t2"); err != nil || row.State != "held" || !slices.Equal(row.Held, []task.Reason{"operator"}) || row.ResultFinal {
 		t.Errorf("Latest = %+v, %v; want it held by the operator", row, err)
@@ -118,7 +118,7 @@ func TestAStoryOfManyChaptersIsToldToItsEnd(t *testing.T) {
 	}
 	file, err := h.Details(t.Context(), "t1")
 	if err != nil || len(file.Events) != 1000 || file.Events[999].Kind != "task.held" || file.Events[998].Seq != file.Events[999].Seq-1 {
-		t.Errorf("CaseFile has %d events, %v; want the latest thousand, in order", len(file.Events), err)
+		t.Errorf("Details has %d events, %v; want the latest thousand, in order", len(file.Events), err)
 	}
 }
 

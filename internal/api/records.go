@@ -19,9 +19,8 @@ import (
 	"mailboxd/mailbox"
 )
 
-// Records answer what can be read of a mailbox, in the words of the socket: to
-// callers of the daemon, and to our tools when there is none. They may be used
-// from several goroutines at once.
+// Records read a mailbox for the API: for callers of the daemon, and for mailboxd's commands
+// without a daemon. They may be used concurrently.
 type Records struct {
 	Root   string         // the mailbox
 	State  *mailbox.State // nil: no daemon has served it
@@ -95,7 +94,7 @@ func (b *Records) Details(ctx context.Context, id envelope.ID) (client.TaskDetai
 	}
 	file := client.TaskDetails{Task: tasks[0], Why: why(last), Earlier: viewsOf(revisions[:len(revisions)-1])}
 	raw, err := b.Ledger.Raw(ctx, last.Seq)
-	if err != nil && !errors.Is(err, ledger.ErrUnknown) { // it may be too old to be kept
+	if err != nil && !errors.Is(err, ledger.ErrUnknown) { // retention may have removed it
 		return client.TaskDetails{}, err
 	}
 	if jsontext.Value(raw).IsValid() {
@@ -104,7 +103,7 @@ func (b *Records) Details(ctx context.Context, id envelope.ID) (client.TaskDetai
 		file.Labels = t.Labels()
 	}
 	if result, err := mailbox.ReadResult(b.Root, id); err == nil && jsontext.Value(result).IsValid() {
-		file.Result = result // anything else in its place is no result, and hides nothing of the rest
+		file.Result = result // another file in its place doesn't hide the other fields
 	}
 	if file.Approvals, file.Unshown, err = b.asked(ctx, revisions); err != nil {
 		return client.TaskDetails{}, err
@@ -126,8 +125,7 @@ func (b *Records) Details(ctx context.Context, id envelope.ID) (client.TaskDetai
 	return file, err
 }
 
-// heldError says with which error a held task came to be held, if an error is behind one of its
-// reasons.
+// heldError returns the error that holds a task, if one of its reasons has one.
 func heldError(row task.Task, events []task.Event) string {
 	over := func(r task.Reason) bool { return !slices.Contains(row.Reasons, r) }
 	for _, e := range slices.Backward(events) {
@@ -145,7 +143,7 @@ func heldError(row task.Task, events []task.Event) string {
 	return ""
 }
 
-// maxEvents is how many events are read in one go.
+// maxEvents limits the events of one read.
 const maxEvents = 1000
 
 func (b *Records) runs(ctx context.Context, row task.Task) (views []client.Run, err error) {
@@ -160,8 +158,8 @@ func (b *Records) runs(ctx context.Context, row task.Task) (views []client.Run, 
 	return views, err
 }
 
-// Events returns up to limit events after a seq, oldest first: those of one
-// task, or everybody's when id is "".
+// Events returns up to limit events after a seq, oldest first: those of one task, or all when id
+// is "".
 func (b *Records) Events(ctx context.Context, id envelope.ID, after int64, limit int) ([]client.Event, error) {
 	events, err := b.Ledger.Events(ctx, id, after, limit)
 	return eventsOf(events), err
@@ -185,7 +183,7 @@ func (b *Records) Files(ctx context.Context) ([]client.Cursor, error) {
 	return cursors, err
 }
 
-// Paused returns the agents that may start nothing; "" is every agent.
+// Paused returns the paused agents; "" is every agent.
 func (b *Records) Paused(ctx context.Context) ([]string, error) { return b.Ledger.Paused(ctx) }
 
 func viewOf(t task.Task) client.Task {
@@ -197,7 +195,7 @@ func viewOf(t task.Task) client.Task {
 	}
 }
 
-// foreign is a dialect that is not AINL's.
+// foreign returns the dialect of a task; "" for AINL.
 func foreign(d envelope.Dialect) string {
 	if d == envelope.AINL {
 		return ""
@@ -212,7 +210,7 @@ func viewsOf(rows []task.Task) (views []client.Task) {
 	return views
 }
 
-// why says what a task waits for, and who can help; "" for one that needs nothing.
+// why says what a task waits for, and who can release it; "" for nothing.
 func why(t task.Task) string {
 	switch t.State {
 	case task.Received:

@@ -19,12 +19,12 @@ import (
 	"mailboxd/internal/ledger"
 )
 
-// A route is one thing that can be asked for. docs/api.md shows the table.
+// A route is one kind of request. docs/api.md shows the table.
 type route struct {
 	method, path string
 	about        string
-	query        string // what may stand behind the question mark
-	body, answer any    // of the types that are sent; nil: none, or no JSON
+	query        string // the parameters after the question mark
+	body, answer any    // values of the types in the bodies; nil: no body, or no JSON
 	do           func(*http.Request) (any, error)
 }
 
@@ -36,7 +36,7 @@ func (d *Server) routes() []route {
 		case "/status":
 			reading[i].do = d.status
 		case "/tasks/{id}":
-			reading[i].do = d.caseFile
+			reading[i].do = d.taskDetails
 		}
 	}
 	return slices.Concat(reading, []route{
@@ -53,7 +53,7 @@ func (b *Records) routes() []route {
 		{"GET", "/count", "How many tasks there are.",
 			"state, word and label (may be repeated), agent, requester, since, revisions=all, callback=failed", nil, client.Count{}, b.count},
 		{"GET", "/ids", "The ids that begin with a text, at most 8.", "prefix", nil, client.Names{}, b.ids},
-		{"GET", "/tasks/{id}", "All that is known of a task.", "", nil, client.TaskDetails{}, b.caseFile},
+		{"GET", "/tasks/{id}", "All that is known of a task.", "", nil, client.TaskDetails{}, b.taskDetails},
 		{"GET", "/tasks/{id}/row", "The latest revision of a task.", "", nil, client.Task{}, b.row},
 		{"GET", "/tasks/{id}/result", "The result file of a task, as it is.", "", nil, nil, b.result},
 		{"GET", "/tasks/{id}/request", "The request of a revision of a task, as it came; of the latest one without a number.", "revision", nil, nil, b.requestOf},
@@ -71,8 +71,8 @@ func (b *Records) routes() []route {
 // Handler answers the requests that only read the ledger, without a daemon.
 func (b *Records) Handler() http.Handler { return mux(b.routes(), zerolog.Nop()) }
 
-// handler answers the requests at both sockets. The stream of events is the one thing that is
-// no question with an answer.
+// handler answers the requests at both sockets. The stream of events is the only
+// route without one answer.
 func (d *Server) handler() http.Handler {
 	control, approvers := mux(d.routes(), d.opts.Log), mux(d.groupRoutes(), d.opts.Log)
 	control.HandleFunc("GET "+client.Base+"/events", d.stream)
@@ -109,8 +109,8 @@ func mux(routes []route, log zerolog.Logger) *http.ServeMux {
 	return mux
 }
 
-// maxBody bounds the body of a request, of which none is long but an answer: of
-// an agent that we run as much is read.
+// maxBody limits the body of a request. Only an answer is long: the same limit holds for agents
+// that mailboxd runs.
 const (
 	maxBody   = 64 << 10
 	maxAnswer = 4 << 20
@@ -142,13 +142,13 @@ func (route route) answering(log zerolog.Logger) http.HandlerFunc {
 			}
 			text = append(text, '\n')
 		}
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(slow)) // a socket has them
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(slow)) // a socket has deadlines
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(text) // the requester is gone, or too slow
 	}
 }
 
-// read decodes the body of a request. None at all is an empty one.
+// read decodes the body of a request. No body is an empty request.
 func read(r *http.Request, wish any) error {
 	var text bytes.Buffer
 	if _, err := text.ReadFrom(r.Body); err != nil {
@@ -177,7 +177,7 @@ var statuses = map[string]int{
 	client.Unfinished: http.StatusGatewayTimeout,
 }
 
-// refuse answers with an error, and logs what is our own fault.
+// refuse answers with an error, and logs an internal one.
 func refuse(w http.ResponseWriter, r *http.Request, log zerolog.Logger, err error) {
 	kind, words := kindOf(r.Context(), err), err.Error()
 	if kind == client.Internal {
@@ -218,7 +218,7 @@ func kindOf(ctx context.Context, err error) string {
 func fail(w http.ResponseWriter, status int, kind, words string) {
 	text, err := json.Marshal(client.Failure{Error: client.Error{Kind: kind, Message: strings.ToValidUTF8(words, "?")}})
 	if err != nil {
-		text = []byte(`{"error":{"kind":"internal","message":""}}`) // it has nothing that could fail
+		text = []byte(`{"error":{"kind":"internal","message":""}}`) // these values always encode
 	}
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(slow))
 	w.Header().Set("Content-Type", "application/json")

@@ -7,7 +7,7 @@ import (
 	"mailboxd/internal/client"
 )
 
-// routing are the questions about the choice of agents. They change nothing.
+// routing are the routes that explain the choice of agents. They change nothing.
 func (d *Server) routing() []route {
 	return []route{
 		{"POST", "/route", "Which agent would get a task line now, as the data of the event routing.decided. Changes nothing.", "", client.RouteQuery{}, nil, d.routeLine},

@@ -13,10 +13,9 @@ import (
 	"mailboxd/internal/client"
 )
 
-// stream sends events as they are committed: server-sent events whose id is the
-// ledger's sequence number, so that anyone who lost the connection goes on where
-// they were, by Last-Event-ID or ?after=. Without either it sends what comes
-// from now on. Who reads too slowly is cut off, and nobody waits for them.
+// stream sends events as they are committed: server-sent events whose id is the ledger's sequence
+// number. A client that lost the connection continues by Last-Event-ID or ?after=. Without either,
+// it gets the events from now on. The connection of a slow reader is closed; no other one waits.
 func (d *Server) stream(w http.ResponseWriter, r *http.Request) {
 	id, err := taskIn(r)
 	if err != nil {
@@ -37,7 +36,7 @@ func (d *Server) follow(w http.ResponseWriter, r *http.Request, after int64, wri
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	for out := http.NewResponseController(w); ; {
-		changed := d.engine.Ledger.Changed() // before reading: what comes in between is sent next
+		changed := d.engine.Ledger.Changed() // before reading: events in between are sent next
 		var text bytes.Buffer
 		last, err := write(&text, after)
 		if err == nil {
@@ -50,7 +49,7 @@ func (d *Server) follow(w http.ResponseWriter, r *http.Request, after int64, wri
 			err = out.Flush()
 		}
 		if err != nil {
-			return // gone, or too slow; the next one reads on from where they are
+			return // gone, or too slow; its next connection continues there
 		}
 		if last > after {
 			after = last

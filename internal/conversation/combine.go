@@ -17,7 +17,7 @@ type Member struct {
 // Combine combines the results of several agents (CLOWL-09): ok if all are ok, partial if
 // some have an answer, and an error if none has.
 func Combine(id envelope.ID, members []Member) envelope.Result {
-	r := envelope.Result{TaskID: id, AgentID: envelope.Ourselves}
+	r := envelope.Result{TaskID: id, AgentID: envelope.Mailboxd}
 	good, whole := 0, true
 	list := make([]member, len(members))
 	for i, m := range members {

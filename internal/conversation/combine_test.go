@@ -35,7 +35,7 @@ func TestTheAnswersOfSeveralAgentsAreOneResult(t *testing.T) {
 	}
 }
 
-// A failure may quote what an approver has not approved.
+// A failure may quote content that no approver has approved.
 func TestAFailureThatNobodyApprovedKeepsItsReasonAlone(t *testing.T) {
 	answer := envelope.Result{
 		Output:    envelope.Output{Summary: "secret", Extra: []byte(`{"secret":1}`)},

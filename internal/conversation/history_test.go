@@ -20,7 +20,7 @@ func TestWhatAnAgentGetsWhenItRunsAgain(t *testing.T) {
 		"progress":                     {task.Message{Act: envelope.Reports, Task: 2}, false},
 		"news":                         {task.Message{Act: envelope.Informs, Via: task.ByLine}, true},
 		"news in other words":          {task.Message{Act: envelope.Informs, Via: task.ByDaemon, From: "ann"}, false},
-		"news of the daemon":           {task.Message{Act: envelope.Informs, Via: task.ByDaemon, From: envelope.Ourselves}, true},
+		"news of the daemon":           {task.Message{Act: envelope.Informs, Via: task.ByDaemon, From: envelope.Mailboxd}, true},
 		"an end that the daemon sends": {task.Message{Act: envelope.Fails, Via: task.ByDaemon, Task: 2, To: "worker"}, false},
 		"an error of the daemon":       {task.Message{Act: envelope.Fails, Via: task.ByDaemon, Task: 1, To: "worker"}, true},
 	} {

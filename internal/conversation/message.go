@@ -14,13 +14,13 @@ import (
 )
 
 // HasEvent reports whether a recorded message is an event of its own. A request, progress and an
-// end are part of the events of their task, and a message that the daemon sends for somebody
-// else, or in another dialect, was recorded before.
+// end are part of the events of their task, and a message that the daemon sends for another
+// sender, or in another dialect, was recorded before.
 func HasEvent(m task.Message) bool {
 	switch m.Act {
-	case envelope.Informs, envelope.Asks, envelope.Tells, envelope.Inquires, envelope.Announces, envelope.Updates, envelope.Cancels,
-		envelope.Calls, envelope.Returns, envelope.Breaks:
-		return m.Via != task.ByDaemon || m.From == envelope.Ourselves
+	case envelope.Informs, envelope.Asks, envelope.ReportsStatus, envelope.Inquires, envelope.Announces, envelope.Updates, envelope.Cancels,
+		envelope.Calls, envelope.Returns, envelope.FailsTool:
+		return m.Via != task.ByDaemon || m.From == envelope.Mailboxd
 	case envelope.Reports, envelope.Waits:
 		return m.Via == task.ByRun // printed at the end; during a run it is task.progress
 	}
@@ -75,13 +75,13 @@ func AsksForAttempt(m envelope.Message) bool {
 // OnlyDaemonSends reports whether only the daemon sends a message with an act: what a tool
 // returned, and what the router decided (CLUTCH-33, CLUTCH-35).
 func OnlyDaemonSends(act envelope.Act) bool {
-	return act == envelope.Returns || act == envelope.Breaks || act == envelope.Routes || act == envelope.Strands
+	return act == envelope.Returns || act == envelope.FailsTool || act == envelope.Routes || act == envelope.FailsToRoute
 }
 
 // OnlyRecorded reports whether a message with an act has neither an effect on tasks nor
 // recipients: an agent says it about itself, or may not say it.
 func OnlyRecorded(act envelope.Act) bool {
-	return act == envelope.Announces || act == envelope.Updates || act == envelope.Beats || OnlyDaemonSends(act)
+	return act == envelope.Announces || act == envelope.Updates || act == envelope.SendsHeartbeat || OnlyDaemonSends(act)
 }
 
 // Refuse returns the reply to a message of an agent's run that has no effect: a call of a tool,
@@ -121,7 +121,7 @@ func RefuseTool(m envelope.Message, t task.Task, now time.Time) envelope.Message
 	why := dialect.FailureOf(envelope.DependencyFailed, noTools)
 	why.Code = toolUnavailable
 	reply := Error(m, t, why, now)
-	reply.Act = envelope.Breaks
+	reply.Act = envelope.FailsTool
 	return reply
 }
 
@@ -134,7 +134,7 @@ func Acknowledges(m envelope.Message) bool {
 // AsksForStatus reports whether a question asks the daemon for the status of a task: its
 // recipient is the daemon, or it names a task and has no other content.
 func AsksForStatus(m envelope.Message) bool {
-	if slices.Equal(Recipients(m), []string{envelope.Ourselves}) {
+	if slices.Equal(Recipients(m), []string{envelope.Mailboxd}) {
 		return true
 	}
 	var data map[string]jsontext.Value
@@ -208,7 +208,7 @@ func Complete(m envelope.Message, t task.Task, c task.Conversation, id string, n
 func Error(m envelope.Message, t task.Task, why envelope.Failure, now time.Time) envelope.Message {
 	return envelope.Message{
 		Act: envelope.Fails, Task: t.ID, Cause: m.ID, Thread: m.Thread, Trace: m.Trace, Dialect: m.Dialect,
-		From: envelope.Ourselves, To: []string{t.Agent}, Time: now, Type: "error", Text: why.Message, Failure: why, Asked: m.Clutch,
+		From: envelope.Mailboxd, To: []string{t.Agent}, Time: now, Type: "error", Text: why.Message, Failure: why, Asked: m.Clutch,
 	}
 }
 

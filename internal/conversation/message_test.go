@@ -19,14 +19,14 @@ func TestAQuestionAboutATaskAsksForItsStatus(t *testing.T) {
 		m    envelope.Message
 		want bool
 	}{
-		"to the daemon":           {envelope.Message{To: []string{envelope.Ourselves, envelope.Ourselves}, Text: "how far?"}, true},
+		"to the daemon":           {envelope.Message{To: []string{envelope.Mailboxd, envelope.Mailboxd}, Text: "how far?"}, true},
 		"it names a task":         {envelope.Message{To: []string{"a"}, Task: "t1", Data: jsontext.Value(`{"task_id":"t1"}`)}, true},
 		"of the type":             {envelope.Message{To: []string{"a"}, Cause: "m1", Type: "status", Data: jsontext.Value(`{"more":1}`)}, true},
 		"it asks something else":  {envelope.Message{To: []string{"a"}, Cause: "m1", Type: "which", Data: jsontext.Value(`{"more":1}`)}, false},
 		"it asks that in words":   {envelope.Message{To: []string{"a"}, Cause: "m1", Type: "status", Text: "which?", Data: jsontext.Value(`{}`)}, false},
 		"it names no task":        {envelope.Message{To: []string{"a"}, Data: jsontext.Value(`{}`)}, false},
 		"its data are no object":  {envelope.Message{To: []string{"a"}, Task: "t1", Data: jsontext.Value(`[]`)}, false},
-		"to the daemon and other": {envelope.Message{To: []string{envelope.Ourselves, "a"}}, false},
+		"to the daemon and other": {envelope.Message{To: []string{envelope.Mailboxd, "a"}}, false},
 	} {
 		if got := conversation.AsksForStatus(c.m); got != c.want {
 			t.Errorf("%s: AsksForStatus() = %t; want %t", name, got, c.want)
@@ -134,7 +134,8 @@ func TestProgressOfAReport(t *testing.T) {
 	}
 }
 
-// CLUTCH-91: nobody says in a line that it is a part of mailboxd, or says what only mailboxd says.
+// CLUTCH-91: a line must not claim to be from a part of mailboxd, or have a type that only
+// mailboxd sends.
 func TestDistrustInClutch(t *testing.T) {
 	for _, name := range []string{"router", "registry", "mcp", "orchestrator"} {
 		if got := conversation.Distrust(envelope.Message{From: name, Clutch: &envelope.ClutchPart{Type: "task.request"}}, ""); got != "is a reserved name" {
@@ -157,7 +158,7 @@ func TestDistrust(t *testing.T) {
 		"the secret":         {"ann", "s", "s", ""},
 		"another secret":     {"ann", "t", "s", "has another secret here"},
 		"no secret":          {"ann", "", "s", "has a secret here, which is missing"},
-		"the daemon's name":  {envelope.Ourselves, "", "", "is a reserved name"},
+		"the daemon's name":  {envelope.Mailboxd, "", "", "is a reserved name"},
 		"the router's name":  {"router", "s", "s", "is a reserved name"},
 		"a person's message": {"user", "", "", ""},
 	} {

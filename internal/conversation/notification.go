@@ -96,7 +96,7 @@ func (r Request) notify(e task.Event, next task.Kind) []envelope.Message {
 	all := r.describe(e, d, next)
 	switch {
 	case e.Seq < r.Chosen:
-		return slices.DeleteFunc(all, func(m envelope.Message) bool { return m.Act != envelope.Strands })
+		return slices.DeleteFunc(all, func(m envelope.Message) bool { return m.Act != envelope.FailsToRoute })
 	case e.Seq == r.Chosen && r.Chosen > 0:
 		accept := r.message(envelope.Accepts, map[string]any{})
 		accept.From = cmp.Or(d.Selected, accept.From)
@@ -158,7 +158,7 @@ func (r Request) describe(e task.Event, d detail, next task.Kind) []envelope.Mes
 	case task.KindRoutingDecided:
 		return r.decision(envelope.Routes, e, "selected", "candidates", "reason", "scores")
 	case task.KindRoutingFailed:
-		return r.decision(envelope.Strands, e, "reason")
+		return r.decision(envelope.FailsToRoute, e, "reason")
 	}
 	return nil
 }
@@ -285,7 +285,7 @@ func (r Request) message(act envelope.Act, data map[string]any) envelope.Message
 // as long as no agent is chosen.
 func speaker(agent string) string {
 	if agent == envelope.Everybody {
-		return envelope.Ourselves
+		return envelope.Mailboxd
 	}
 	return agent
 }
@@ -293,5 +293,9 @@ func speaker(agent string) string {
 // Silent reports whether the requester has no inbox for notifications: AINL requesters read
 // results/, and the daemon combines the answers of members.
 func (r Request) Silent() bool {
-	return r.Dialect == envelope.AINL || r.Dialect == "" || r.Tie == envelope.Member || r.Requester == "" || r.Requester == envelope.Ourselves || r.Requester == envelope.Everybody
+	switch r.Requester {
+	case "", envelope.Mailboxd, envelope.Everybody:
+		return true
+	}
+	return r.Dialect == envelope.AINL || r.Dialect == "" || r.Tie == envelope.Member
 }

@@ -11,7 +11,7 @@ import (
 	"mailboxd/internal/task"
 )
 
-// asked is a task that somebody asked for in CLowl.
+// asked is a task that was requested in CLowl.
 var asked = conversation.Request{
 	ID: "m1", Type: "search", Requester: "asker", Agent: "worker", Dialect: envelope.CLowl,
 	Message: "m1", Thread: "c1", Trace: "x1",
@@ -53,7 +53,7 @@ func TestWhatFollowsFromWhichEvent(t *testing.T) {
 		"nor is one that no agent can do":           {as(envelope.CLowl, "", ended(envelope.Rejected, envelope.NoCapableAgent, "nobody")), said("task.accepted", `{}`, "routing.failed", `{"reason":"r"}`, "task.rejected", `{}`), []string{"task.failed no_capable_agent"}},
 		"unless it waited for one":                  {as(envelope.CLowl, ""), said("task.accepted", `{"held":["routing"]}`, "routing.failed", `{"reason":"r"}`), []string{"task.accepted {}", `task.waiting {"blocked":["routing"],"note":"waits for routing"}`}},
 		"one that is refused later was":             {as(envelope.CLowl, "", ended(envelope.Rejected, envelope.ApprovalDenied, "no")), said("task.accepted", `{}`, "task.held", `{"reasons":["approval"]}`, "approval.denied", `{}`, "task.rejected", `{}`), []string{"task.accepted {}", `task.waiting {"blocked":["approval"],"note":"waits for approval"}`, "task.failed approval_denied"}},
-		"anyone who waits for an inbox hears of it": {asked, said("task.waiting", `{}`), []string{`task.waiting {"blocked":["inbox"],"note":"waits for inbox"}`}},
+		"a wait for an inbox is notified":           {asked, said("task.waiting", `{}`), []string{`task.waiting {"blocked":["inbox"],"note":"waits for inbox"}`}},
 		"an answer that a person looks at waits":    {asked, said("approval.asked", `{"stage":"post"}`), []string{`task.waiting {"blocked":["approval"],"note":"waits for approval"}`}},
 		"an approval before is told by the hold":    {asked, said("approval.asked", `{"stage":"pre"}`), nil},
 		"an overseer's look is waited for":          {asked, said("oversight.asked", `{}`), []string{`task.waiting {"blocked":["oversight"],"note":"waits for oversight"}`}},
@@ -67,14 +67,14 @@ func TestWhatFollowsFromWhichEvent(t *testing.T) {
 		"and says what it waits for":                {asked, said("task.resubmitted", `{"held":["approval"]}`), []string{"task.accepted {}", `task.waiting {"blocked":["approval"],"note":"waits for approval"}`}},
 		"also if no agent can do it after a wait":   {as(envelope.CLowl, "", ended(envelope.Rejected, envelope.NoCapableAgent, "nobody")), said("task.resubmitted", `{"held":["routing"]}`, "routing.failed", `{"reason":"r"}`, "task.rejected", `{}`), []string{"task.accepted {}", `task.waiting {"blocked":["routing"],"note":"waits for routing"}`, "task.failed no_capable_agent"}},
 		"a retry is never refused as it comes":      {as(envelope.CLowl, "", ended(envelope.Rejected, envelope.UnknownAgent, "nobody")), said("task.resubmitted", `{}`, "task.rejected", `{}`), []string{"task.accepted {}", "task.failed unknown_agent"}},
-		"what is nobody's business is not told":     {asked, said("task.started", `{"attempt":1}`, "task.claimed", `{}`, "budget.exceeded", `{}`), nil},
+		"internal events are not notified":          {asked, said("task.started", `{"attempt":1}`, "task.claimed", `{}`, "budget.exceeded", `{}`), nil},
 		"data that is none says its kind":           {asked, said("task.held", `[]`), []string{`task.waiting {"blocked":[],"note":"waits"}`}},
 		"the end is the last":                       {as(envelope.CLowl, "", well), said("task.queued", `{}`, "task.finished", `{}`), []string{`task.progress {"blocked":[],"note":"goes on"}`, "task.completed"}},
 		"a part of an answer is one":                {as(envelope.CLowl, "", ended(envelope.Partial, "", "")), nil, []string{"task.completed"}},
 		"a failure says its kind":                   {as(envelope.CLowl, "", ended(envelope.Failed, envelope.Timeout, "too slow")), nil, []string{"task.failed timeout"}},
 		"a status of the agent's own is its error":  {as(envelope.CLowl, "", ended("odd", "", "")), nil, []string{"task.failed agent_error"}},
-		"who cancelled hears that it is stopped":    {as(envelope.CLowl, "", ended(envelope.Stopped, envelope.Cancelled, "by asker"), byCancel), nil, []string{`task.cancelled {"status":"cancelled"}`}},
-		"who did not hears that it was cancelled":   {as(envelope.CLowl, "", ended(envelope.Stopped, envelope.Cancelled, "by somebody")), nil, []string{"task.failed cancelled"}},
+		"a cancelling requester gets the stop":      {as(envelope.CLowl, "", ended(envelope.Stopped, envelope.Cancelled, "by asker"), byCancel), nil, []string{`task.cancelled {"status":"cancelled"}`}},
+		"another requester gets a failure":          {as(envelope.CLowl, "", ended(envelope.Stopped, envelope.Cancelled, "by somebody")), nil, []string{"task.failed cancelled"}},
 		"who cancelled in CAP too":                  {as(envelope.CAP, "", ended(envelope.Stopped, envelope.Cancelled, "by asker"), byCancel), nil, []string{"task.failed cancelled"}},
 		"CAP has no acknowledgement, but an answer": {as(envelope.CAP, "", well), said("task.accepted", `{}`, "task.progress", `{"pct":1}`), []string{"task.completed"}},
 		"nor has AINL":                              {as(envelope.AINL, envelope.Assist, well), said("task.accepted", `{}`), []string{"task.completed"}},
@@ -126,7 +126,7 @@ func TestSomeRequestersHaveNoInbox(t *testing.T) {
 		"a gathered one":   {func(a *conversation.Request) { a.Tie = envelope.Member }, true},
 		"one that assists": {func(a *conversation.Request) { a.Tie = envelope.Assist }, false},
 		"nobody":           {func(a *conversation.Request) { a.Requester = "" }, true},
-		"ourselves":        {func(a *conversation.Request) { a.Requester = envelope.Ourselves }, true},
+		"ourselves":        {func(a *conversation.Request) { a.Requester = envelope.Mailboxd }, true},
 	} {
 		about := asked
 		c.change(&about)

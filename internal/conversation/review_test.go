@@ -59,7 +59,7 @@ func TestWhatAnOverseerDecides(t *testing.T) {
 	}
 }
 
-// CAP-24: what the agent says of itself is nothing that its overseer decides.
+// CAP-24: a decision in the agent's own text is not the overseer's.
 func TestADecisionThatAnOverseerWasHandedIsNotItsOwn(t *testing.T) {
 	thing := func(object string) []byte { return []byte(`{"type":"python_object","object":` + object + `}`) }
 	message := func(object string) envelope.Message {

@@ -13,11 +13,11 @@ import (
 	"mailboxd/internal/task"
 )
 
-// acts are all that a message can be.
+// acts are all acts of messages.
 var acts = []envelope.Act{
 	envelope.Requests, envelope.Accepts, envelope.Reports, envelope.Waits, envelope.Completes, envelope.Fails, envelope.Cancels, envelope.Stops,
-	envelope.Delegates, envelope.Inquires, envelope.Informs, envelope.Asks, envelope.Tells, envelope.Announces, envelope.Updates, envelope.Beats,
-	envelope.Calls, envelope.Returns, envelope.Breaks, envelope.Routes, envelope.Strands,
+	envelope.Delegates, envelope.Inquires, envelope.Informs, envelope.Asks, envelope.ReportsStatus, envelope.Announces, envelope.Updates, envelope.SendsHeartbeat,
+	envelope.Calls, envelope.Returns, envelope.FailsTool, envelope.Routes, envelope.FailsToRoute,
 }
 
 // CLUTCH-33, CLUTCH-35: an agent can't say that a tool returned something, or that a route was chosen.
@@ -26,12 +26,12 @@ func TestWhatAnActIsAllowedToDo(t *testing.T) {
 		is   func(envelope.Act) bool
 		want []envelope.Act
 	}{
-		"only the daemon sends it": {conversation.OnlyDaemonSends, []envelope.Act{envelope.Returns, envelope.Breaks, envelope.Routes, envelope.Strands}},
+		"only the daemon sends it": {conversation.OnlyDaemonSends, []envelope.Act{envelope.Returns, envelope.FailsTool, envelope.Routes, envelope.FailsToRoute}},
 		"it is only recorded": {conversation.OnlyRecorded, []envelope.Act{
-			envelope.Announces, envelope.Updates, envelope.Beats, envelope.Returns, envelope.Breaks, envelope.Routes, envelope.Strands,
+			envelope.Announces, envelope.Updates, envelope.SendsHeartbeat, envelope.Returns, envelope.FailsTool, envelope.Routes, envelope.FailsToRoute,
 		}},
 		"it resumes a task": {conversation.Resumes, []envelope.Act{
-			envelope.Completes, envelope.Fails, envelope.Inquires, envelope.Informs, envelope.Asks, envelope.Tells, envelope.Returns, envelope.Breaks,
+			envelope.Completes, envelope.Fails, envelope.Inquires, envelope.Informs, envelope.Asks, envelope.ReportsStatus, envelope.Returns, envelope.FailsTool,
 		}},
 		"it asks for work": {func(act envelope.Act) bool { return conversation.AsksForWork(envelope.Message{Act: act}) }, []envelope.Act{
 			envelope.Requests, envelope.Delegates,
@@ -56,7 +56,7 @@ func TestAMessageOfARunIsRefusedIfItHasNoEffect(t *testing.T) {
 		act     envelope.Act
 		code    string
 	}{
-		"a call of a tool":            {envelope.Message{Act: envelope.Calls}, true, envelope.Breaks, "TOOL_UNAVAILABLE"},
+		"a call of a tool":            {envelope.Message{Act: envelope.Calls}, true, envelope.FailsTool, "TOOL_UNAVAILABLE"},
 		"a delegation without a mode": {envelope.Message{Act: envelope.Delegates, Dialect: envelope.CLowl}, true, envelope.Fails, ""},
 		"a delegation":                {envelope.Message{Act: envelope.Delegates, Dialect: envelope.CLowl, Tie: envelope.Fork}, false, "", ""},
 		"a delegation in CAP":         {envelope.Message{Act: envelope.Delegates, Dialect: envelope.CAP}, false, "", ""},

@@ -9,7 +9,7 @@ import (
 )
 
 // reserved are names that a sender of a line can't have.
-var reserved = []string{envelope.Ourselves, envelope.Everybody, "router", "registry", "mcp"}
+var reserved = []string{envelope.Mailboxd, envelope.Everybody, "router", "registry", "mcp"}
 
 // systemTypes are the types of Clutch's messages that only the daemon sends (CLUTCH-32, CLUTCH-36).
 var systemTypes = []string{"chat.system", "routing.decision", "routing.failure"}
@@ -50,7 +50,7 @@ func Capabilities(agents []string, supports func(agent string) []string) []envel
 		all = append(all, supports(name)...)
 	}
 	slices.Sort(all)
-	messages := []envelope.Message{capability(envelope.Ourselves, slices.Compact(all))}
+	messages := []envelope.Message{capability(envelope.Mailboxd, slices.Compact(all))}
 	for _, name := range agents {
 		messages = append(messages, capability(name, supports(name)))
 	}

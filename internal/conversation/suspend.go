@@ -30,7 +30,7 @@ func AwaitsReply(t task.Task) bool {
 // report can't.
 func Resumes(act envelope.Act) bool {
 	switch act {
-	case envelope.Informs, envelope.Asks, envelope.Tells, envelope.Inquires, envelope.Completes, envelope.Fails, envelope.Returns, envelope.Breaks:
+	case envelope.Informs, envelope.Asks, envelope.ReportsStatus, envelope.Inquires, envelope.Completes, envelope.Fails, envelope.Returns, envelope.FailsTool:
 		return true
 	}
 	return false
@@ -44,7 +44,7 @@ func IsQuestion(m envelope.Message, about task.Task) bool {
 // Wakes reports whether a message resumes a suspended task. Question says that the message
 // is a question; only a question resumes a task that is held for its children.
 func Wakes(m envelope.Message, question bool, t task.Task) bool {
-	if !Suspended(t) || t.Agent == envelope.Ourselves || t.Agent == m.From || !slices.Contains(m.To, t.Agent) {
+	if !Suspended(t) || t.Agent == envelope.Mailboxd || t.Agent == m.From || !slices.Contains(m.To, t.Agent) {
 		return false
 	}
 	return question || AwaitsReply(t)

@@ -57,12 +57,12 @@ func (s *server) showTask(ctx context.Context, _ call, in taskArgs) (client.Task
 	if err != nil {
 		return client.TaskDetails{}, err
 	}
-	return s.caseFile(ctx, id)
+	return s.taskDetails(ctx, id)
 }
 
-// caseFile returns what a model may know of a task: not an answer that a person
+// taskDetails returns what a model may know of a task: not an answer that a person
 // has yet to agree to or has kept back, nor the result of an earlier revision.
-func (s *server) caseFile(ctx context.Context, id envelope.ID) (file client.TaskDetails, err error) {
+func (s *server) taskDetails(ctx context.Context, id envelope.ID) (file client.TaskDetails, err error) {
 	err = s.Read(ctx, func(b *client.Client) error {
 		if b == nil {
 			return ledger.ErrUnknown

@@ -84,7 +84,7 @@ func notFound(err error) error {
 // there is none.
 func (s *server) content(ctx context.Context, at topic) (jsontext.Value, error) {
 	if at.kind == "tasks" {
-		file, err := s.caseFile(ctx, at.id)
+		file, err := s.taskDetails(ctx, at.id)
 		if err != nil {
 			return nil, err
 		}

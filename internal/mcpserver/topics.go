@@ -13,8 +13,7 @@ import (
 	"mailboxd/internal/client"
 )
 
-// topics are the resources that an editor wants to hear of, by their names as
-// it spells them. They may be used from several goroutines at once.
+// topics are the resources that an editor has subscribed to, by their names as it spells them. They may be used from several goroutines at once.
 type topics struct {
 	wake chan struct{} // something is wanted
 

@@ -60,7 +60,7 @@ func Render(e task.Event, s Subject, next *task.Event) []Message {
 	case e.Kind == task.KindRoutingDecided:
 		said = append([]envelope.Message{r.routing(envelope.Routes), r.forwarded()}, r.notify(nil)...)
 	case e.Kind == task.KindRoutingFailed:
-		said = []envelope.Message{r.routing(envelope.Strands)}
+		said = []envelope.Message{r.routing(envelope.FailsToRoute)}
 	default:
 		said = r.notify(next)
 	}
@@ -162,7 +162,7 @@ func (r renderer) routing(act envelope.Act) envelope.Message {
 // system returns an event that no other type of message describes.
 func (r renderer) system() envelope.Message {
 	m := r.message(envelope.Informs)
-	m.From = envelope.Ourselves
+	m.From = envelope.Mailboxd
 	m.Text = cmp.Or(r.event.Kind.Sentence(), string(r.event.Kind))
 	data := map[string]jsontext.Value{"event": quoted(string(r.event.Kind))}
 	if len(r.event.Data) > 0 && string(r.event.Data) != "{}" {

@@ -107,7 +107,7 @@ func (l Timeline) MessageWords(m client.Message) string {
 func (l Timeline) describeMessage(m client.Message) string {
 	act := envelope.Act(m.Act)
 	ours := m.Via == string(task.ByDaemon)
-	if ours && m.Task != "" && slices.Contains(inEvents, act) || ours && m.From != envelope.Ourselves && slices.Contains(forwarded, act) {
+	if ours && m.Task != "" && slices.Contains(inEvents, act) || ours && m.From != envelope.Mailboxd && slices.Contains(forwarded, act) {
 		return ""
 	}
 	from, to := term.OneLine(m.From), term.OneLine(cmp.Or(m.To, "nobody"))
@@ -123,7 +123,7 @@ func (l Timeline) describeMessage(m client.Message) string {
 var inEvents = []envelope.Act{envelope.Accepts, envelope.Reports, envelope.Waits, envelope.Completes, envelope.Fails}
 
 // forwarded are the acts that the daemon only forwards, or sends for an agent.
-var forwarded = []envelope.Act{envelope.Informs, envelope.Asks, envelope.Tells, envelope.Inquires, envelope.Announces}
+var forwarded = []envelope.Act{envelope.Informs, envelope.Asks, envelope.ReportsStatus, envelope.Inquires, envelope.Announces}
 
 // describeAct describes what a message does.
 func (l Timeline) describeAct(act envelope.Act, m client.Message, from, to string, task client.Part) string {
@@ -163,7 +163,7 @@ func (l Timeline) describeAct(act envelope.Act, m client.Message, from, to strin
 			return fmt.Sprintf("%s asks %s%s", from, to, about)
 		}
 		return fmt.Sprintf("%s asks %s how far %s is", from, to, name)
-	case envelope.Tells:
+	case envelope.ReportsStatus:
 		return fmt.Sprintf("%s tells %s how far %s is", from, to, name)
 	case envelope.Cancels:
 		return fmt.Sprintf("%s tells %s to stop %s", from, to, name)
@@ -184,8 +184,8 @@ func (l Timeline) describeAct(act envelope.Act, m client.Message, from, to strin
 
 // clutchVerbs describe the acts that only Clutch has.
 var clutchVerbs = map[envelope.Act]string{
-	envelope.Beats: "says that it is there", envelope.Calls: "calls a tool", envelope.Returns: "hands over the result of a tool",
-	envelope.Breaks: "says that a tool failed", envelope.Routes: "has chosen an agent", envelope.Strands: "has found no agent",
+	envelope.SendsHeartbeat: "says that it is there", envelope.Calls: "calls a tool", envelope.Returns: "hands over the result of a tool",
+	envelope.FailsTool: "says that a tool failed", envelope.Routes: "has chosen an agent", envelope.FailsToRoute: "has found no agent",
 }
 
 // describeDelegation describes a delegation by the tie of the new task.

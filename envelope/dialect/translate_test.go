@@ -21,7 +21,7 @@ func TestARequestIsRetoldInAnotherDialect(t *testing.T) {
 			t.Fatalf("%s: %v", line, findings)
 		}
 		for to := range lines {
-			said := dialect.Retell(task, to)
+			said := dialect.Translate(task, to)
 			if from == to && string(said) != line {
 				t.Errorf("%s is said again as %s", line, said)
 			}

@@ -7,19 +7,18 @@ import (
 	"mailboxd/envelope"
 )
 
-// mostSaid is how many messages of one run are heard.
-const mostSaid = 1000
+// mostReceived limits the messages of one run.
+const mostReceived = 1000
 
-// LeftOut ends the words of a finding of HearAll about a message that was not
-// understood and is not among those that were.
+// LeftOut ends the text of a finding of ReceiveAll about a message that was refused and left
+// out.
 const LeftOut = ": that message is left out"
 
-// HearAll reads all that an agent printed in its dialect about the task that it
-// works on: messages, one after the other, with banners, logs and one markdown
-// fence around them. What is no message is passed over, with a warning if it
-// bears the marks of one. The findings refuse a text in which there is no
-// message. An AINL agent says one thing, and what it printed last is that.
-func HearAll(d envelope.Dialect, text []byte, about envelope.Task) ([]envelope.Message, envelope.Findings) {
+// ReceiveAll reads all messages that an agent printed about its task, in its dialect: one after
+// the other, with banners, logs and one markdown fence around them. It skips text that is no
+// message, with a warning if the text has the marks of one. The findings refuse a text without
+// a message. An AINL agent gives one answer: the last one in the text.
+func ReceiveAll(d envelope.Dialect, text []byte, about envelope.Task) ([]envelope.Message, envelope.Findings) {
 	c, ok := Of(d)
 	if !ok {
 		return nil, envelope.Findings{{Kind: envelope.InternalError, Message: "is said in " + string(d) + ", which we do not speak"}}
@@ -32,21 +31,21 @@ func HearAll(d envelope.Dialect, text []byte, about envelope.Task) ([]envelope.M
 			continue
 		}
 		if err != nil {
-			break // what was heard before counts
+			break // the messages before the error count
 		}
-		if len(said) == mostSaid {
-			warnings = append(warnings, envelope.Finding{Message: fmt.Sprintf("is more than %d messages: the rest is left out", mostSaid)})
+		if len(said) == mostReceived {
+			warnings = append(warnings, envelope.Finding{Message: fmt.Sprintf("is more than %d messages: the rest is left out", mostReceived)})
 			break
 		}
 		m, findings := c.Receive(object, about)
 		switch {
-		case onlyModeRefused(m, findings): // its sender gets an error for it
+		case onlyModeRefused(m, findings): // the agent gets an error for it
 			said = append(said, m)
 			refusals = append(refusals, findings.Refusals()...)
 		case !findings.Refused():
 			said = append(said, m)
 			warnings = append(warnings, findings...)
-		case voiced(d, object):
+		case meantAsMessage(d, object):
 			refusals = append(refusals, findings.Refusals()...)
 		}
 	}
@@ -64,15 +63,15 @@ func HearAll(d envelope.Dialect, text []byte, about envelope.Task) ([]envelope.M
 	return said, warnings
 }
 
-// onlyModeRefused reports whether a message delegates, and nothing but the mode of its delegation
-// is wrong (CLOWL-30).
+// onlyModeRefused reports whether a message delegates, and only the mode of its delegation is
+// wrong (CLOWL-30).
 func onlyModeRefused(m envelope.Message, findings envelope.Findings) bool {
 	refused := findings.Refusals()
 	return m.Act == envelope.Delegates && len(refused) == 1 && refused[0].Field == "body.d.delegation_mode"
 }
 
-// voiced reports whether an object that is not valid was meant to be a message.
-func voiced(d envelope.Dialect, object []byte) bool {
+// meantAsMessage reports whether an invalid object was meant to be a message.
+func meantAsMessage(d envelope.Dialect, object []byte) bool {
 	if d == envelope.AINL || envelope.MarkedAs(object) == d {
 		return true
 	}

@@ -9,16 +9,16 @@ import (
 	"mailboxd/envelope"
 )
 
-// Retell says the request of a task in a dialect, as one line: its own bytes
-// where it was asked for in that one.
-func Retell(t envelope.Task, to envelope.Dialect) []byte {
+// Translate writes the request of a task in a dialect, as one line: its own bytes if it came in
+// that dialect.
+func Translate(t envelope.Task, to envelope.Dialect) []byte {
 	to = cmp.Or(to, envelope.AINL)
 	from := dialectOf(t)
 	if from == to {
 		return addressed(t)
 	}
 	m, findings := codecs[from].Decode(t.Raw, envelope.Legacy)
-	if findings.Refused() { // it was taken once: say what was understood then
+	if findings.Refused() { // it was accepted once: use what was read then
 		m = asked(t)
 	}
 	if t.Agent != "" && (len(m.To) == 0 || m.Clutch.Routed()) {
@@ -28,9 +28,9 @@ func Retell(t envelope.Task, to envelope.Dialect) []byte {
 	return said
 }
 
-// addressed returns the line of a request in Clutch as the agent gets it that was chosen for it: it
-// is addressed to that agent, and has no signature, which covers the address (CLUTCH-90). Any other
-// line stays as it is.
+// addressed returns the line of a request in Clutch for the agent that the router chose: it is
+// addressed to that agent, and has no signature, which covers the address (CLUTCH-90). Any
+// other line stays as it is.
 func addressed(t envelope.Task) []byte {
 	if !t.Clutch.Routed() || t.Agent == "" || t.Agent == envelope.Everybody {
 		return t.Raw
@@ -47,9 +47,8 @@ func addressed(t envelope.Task) []byte {
 	return line(object(members))
 }
 
-// dialectOf is the dialect in which a task was asked for. One that has a role and
-// not so much as the name of another dialect's mark in it is AINL's, which is
-// found without reading it again.
+// dialectOf returns the dialect in which a task was requested. A task with a role and without
+// the name of another dialect's mark is AINL's, which is found without reading it again.
 func dialectOf(t envelope.Task) envelope.Dialect {
 	for _, mark := range []string{"clowl", "clutch/", `\u`} {
 		if t.Role == "" || bytes.Contains(t.Raw, []byte(mark)) {
@@ -59,7 +58,7 @@ func dialectOf(t envelope.Task) envelope.Dialect {
 	return envelope.AINL
 }
 
-// IsStrict reports whether the line of a message equals the line that mailboxd would write.
+// IsStrict reports whether mailboxd would write the same line for the message.
 func IsStrict(m envelope.Message) bool {
 	line, _ := codecs[m.Dialect].Encode(m)
 	hash, _ := envelope.ContentHash(line)
