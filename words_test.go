@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 )
 
 // oldWords are words of a private language, and phrases that users could not read. No
@@ -21,10 +22,29 @@ var oldWords = []string{
 	"nothing ends at logout", "keeps it right", "does not wait for a reply", "nobody approves their own", "caps nothing",
 	"came once more", "stands in a mailbox", "what only reads", "the daemon's word", "goes on without us",
 	"what the daemon would say", "start any more", "wherever your login shell", "says of lines", "has to be told",
+	"gets to see", "at logout goes on", "says who held what", "who held which", "is nobody's", "lies there", "in vain", "innocent",
+	"discreet", "strangers", "to whom", "of whom", "hear", "hearing", "hearall", "blameagent", "casefile",
+	"lint says", "must be told", "said twice", "takes apart", "taken apart", "talk freely", "what there is to say", "speaks for no",
 }
 
-// oldWord finds them as whole words.
-var oldWord = regexp.MustCompile(`\b(` + strings.Join(oldWords, "|") + `)\b`)
+// oldWord has those that are one word, and oldPhrase finds the others.
+var oldWord, oldPhrase = sortOldWords()
+
+func sortOldWords() (map[string]bool, *regexp.Regexp) {
+	words := map[string]bool{}
+	var phrases []string
+	for _, old := range oldWords {
+		if strings.ContainsFunc(old, isNoWord) {
+			phrases = append(phrases, old)
+		} else {
+			words[old] = true
+		}
+	}
+	return words, regexp.MustCompile(`\b(` + strings.Join(phrases, "|") + `)\b`)
+}
+
+// isNoWord reports whether a character ends a word.
+func isNoWord(c rune) bool { return c != '_' && !unicode.IsLetter(c) && !unicode.IsDigit(c) }
 
 // TestNoTextHasTheOldWords searches code, help, logs, docs and scripts.
 func TestNoTextHasTheOldWords(t *testing.T) {
@@ -37,15 +57,29 @@ func TestNoTextHasTheOldWords(t *testing.T) {
 			t.Fatal(err)
 		}
 		plain := strings.ToLower(string(text))
-		if !slices.ContainsFunc(oldWords, func(word string) bool { return strings.Contains(plain, word) }) {
-			continue // the expression is slow
-		}
-		for number, line := range strings.Split(plain, "\n") {
-			if found := oldWord.FindString(line); found != "" {
-				t.Errorf("%s:%d has %q: %s", path, number+1, found, strings.TrimSpace(line))
+		number := 0
+		for line := range strings.Lines(plain) {
+			number++
+			if found := oldIn(line); found != "" {
+				t.Errorf("%s:%d has %q: %s", path, number, found, strings.TrimSpace(line))
 			}
 		}
 	}
+}
+
+// oldIn returns the first of oldWords in a line in lower case, or "".
+func oldIn(line string) string {
+	for word := range strings.FieldsFuncSeq(line, isNoWord) {
+		if oldWord[word] {
+			return word
+		}
+	}
+	for _, old := range oldWords {
+		if !oldWord[old] && strings.Contains(line, old) {
+			return oldPhrase.FindString(line)
+		}
+	}
+	return ""
 }
 
 // oldNames are names of parts of the program that standard terms replaced. As words of a

@@ -11,11 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// callsAlone names the contender that does what the promises ask of the system for
-// a task and nothing else. It is no bound: it shares no sync between processes.
+// callsAlone names the contender that makes the system calls that the promises require for a
+// task, and nothing else. It is no upper bound: it shares no sync between processes.
 const callsAlone = "the system calls of a task alone"
 
-// alone does tasks that are a process each, two at a time.
+// alone does tasks with a process each, two at a time.
 func alone(command []string) attempt {
 	return func(ctx context.Context, dir string, count int) (took effort, err error) {
 		b, err := newBare(dir)
@@ -38,8 +38,8 @@ func alone(command []string) attempt {
 	}
 }
 
-// process does one task: its directory, its request, the intent, the process
-// with its outputs, the end, the result.
+// process does one task: its directory, its request, the intent, the process with its outputs,
+// the end, the result.
 func (b *bare) process(id string, null uintptr, command []string) error {
 	run := b.path("runs/" + id + "/1.1")
 	if err := errors.Join(unix.Mkdir(filepath.Dir(run), 0o700), unix.Mkdir(run, 0o700)); err != nil {

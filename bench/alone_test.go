@@ -14,8 +14,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Both look by themselves whether each task has its result.
-func TestATaskAloneLeavesWhatItWouldLeaveInAMailbox(t *testing.T) {
+// Both verify that each task has its result.
+func TestATaskAloneLeavesTheFilesOfAMailbox(t *testing.T) {
 	dir := t.TempDir()
 	took, err := alone([]string{"/bin/true"})(t.Context(), dir, 3)
 	if err != nil || took.wall <= 0 || took.cpu <= 0 {

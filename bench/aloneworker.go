@@ -11,13 +11,13 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// together is how many tasks share a frame of the log, and how many results are
-// put side by side.
+// together is the number of tasks that share a frame of the log, and of results that are put at
+// the same time.
 const together = 16
 
-// aloneWorker does tasks that a worker answers: a frame for the lines of a
-// group, the question and the answer of each, a frame for their ends. Results
-// are put meanwhile, each with a sync of its own.
+// aloneWorker does tasks with a worker: a frame for the lines of a group, a question and an
+// answer for each, a frame for their ends. Meanwhile it puts the results, each with a sync of
+// its own.
 func aloneWorker(command ...string) attempt {
 	return func(ctx context.Context, dir string, count int) (took effort, err error) {
 		b, err := newBare(dir)
@@ -33,7 +33,7 @@ func aloneWorker(command ...string) attempt {
 	}
 }
 
-// answered starts a worker and has it answer so many tasks.
+// answered starts a worker, and has it answer the tasks.
 func (b *bare) answered(ctx context.Context, command []string, count int) error {
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	questions, err := cmd.StdinPipe()
@@ -67,8 +67,7 @@ func (b *bare) answered(ctx context.Context, command []string, count int) error 
 	return errors.Join(work.Wait(), cmd.Wait())
 }
 
-// askAll asks a worker group by group, and hands on the tasks whose end is
-// durable.
+// askAll sends the tasks group by group, and sends on ended each task whose end is durable.
 func (b *bare) askAll(ctx context.Context, questions io.Writer, answers *bufio.Scanner, ended chan<- int, count int) error {
 	for from := 0; from < count; from += together {
 		to := min(from+together, count)

@@ -12,9 +12,8 @@ import (
 	"mailboxd/mailbox"
 )
 
-// backlog measures how fast lines are taken in when nothing else is to be done:
-// the agent has one task that does not end, and the others wait behind it. What
-// is taken in is durable, for that is what the offset in the ledger says.
+// backlog measures the intake of lines without other work: the agent has one task that does not
+// end, and the others wait for it. The offset in the ledger counts, so the lines are durable.
 func backlog(ctx context.Context, l *lab) ([]row, error) {
 	count, rounds := l.large()
 	if err := l.room(uint64(count) * 6 * lineSize); err != nil {
@@ -37,7 +36,7 @@ func backlog(ctx context.Context, l *lab) ([]row, error) {
 	return rows, nil
 }
 
-// large is how many tasks stand for a lot, and how often that is done.
+// large returns the number of tasks that is large, and the number of rounds with it.
 func (l *lab) large() (count, rounds int) {
 	if l.long {
 		return 1_000_000, 1
@@ -45,14 +44,14 @@ func (l *lab) large() (count, rounds int) {
 	return 20 * l.tasks, min(l.rounds, 3)
 }
 
-// takenIn has a backlog taken in once, and returns the figures of the rows.
+// takenIn measures the intake of one backlog, and returns the figures of the rows.
 func (l *lab) takenIn(ctx context.Context, count int) (got []float64, err error) {
 	err = l.in(ctx, func(dir string) error {
 		ctx, cancel := context.WithTimeout(ctx, limit(count))
 		defer cancel()
 		p := processes(1, "sleep", "infinity")
 		p.queue = count + 1
-		h, err := l.newHouse(dir, p)
+		h, err := l.newDaemon(dir, p)
 		if err != nil {
 			return err
 		}
@@ -65,7 +64,7 @@ func (l *lab) takenIn(ctx context.Context, count int) (got []float64, err error)
 	return got, err
 }
 
-// takeIn lets a daemon that is ready find a backlog.
+// takeIn gives a backlog to a daemon that is ready.
 func (h *daemon) takeIn(ctx context.Context, count int) ([]float64, error) {
 	if err := h.awaitReady(ctx); err != nil {
 		return nil, err
@@ -102,8 +101,8 @@ func (h *daemon) takeIn(ctx context.Context, count int) ([]float64, error) {
 	}, err
 }
 
-// awaitIntake blocks until the ledger has so many lines, and fails when it
-// does not have as many tasks.
+// awaitIntake blocks until the ledger has that many lines. It fails if they did not all become
+// tasks.
 func (h *daemon) awaitIntake(ctx context.Context, count int) error {
 	c, err := h.client(ctx)
 	if err != nil {
@@ -129,7 +128,7 @@ func (h *daemon) awaitIntake(ctx context.Context, count int) error {
 	return nil
 }
 
-// client asks the daemon.
+// client connects to the daemon.
 func (h *daemon) client(ctx context.Context) (*client.Client, error) {
 	slug, err := mailbox.Slug(filepath.Join(h.dir, "box"))
 	if err != nil {
@@ -138,7 +137,7 @@ func (h *daemon) client(ctx context.Context) (*client.Client, error) {
 	return client.Open(ctx, client.SocketPath{Dir: filepath.Join(h.dir, "run/mailboxd"), Name: slug + ".sock"})
 }
 
-// ledgerSize is what the ledger has of the disk, in bytes.
+// ledgerSize returns the disk space of the ledger, in bytes.
 func (h *daemon) ledgerSize() (size float64, err error) {
 	files, err := filepath.Glob(filepath.Join(h.state(), "ledger.db*"))
 	for _, file := range files {

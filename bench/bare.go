@@ -11,22 +11,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A bare mailbox is one in which nothing is read, judged or remembered.
+// A bare mailbox does not read, check or record the tasks.
 type bare struct {
 	dir  string
-	log  *os.File     // what the redo log is to a daemon
-	page []byte       // what is written there, as it is where it can be taken from directly
-	next atomic.Int64 // place in the log
+	log  *os.File     // in place of the write-ahead log
+	page []byte       // a page for direct writes to the log
+	next atomic.Int64 // next location in the log
 }
 
-// A frame gets a place of its own in the log, which begins anew where it ends.
+// Each frame gets its own location in the log, which starts again at its end.
 const location, logSize = 32 << 10, 4 << 20
 
-// Sizes of what is written for a task.
+// Sizes of the data that a task writes.
 const requestSize, intentSize, endSize, resultSize = 1 << 10, 1 << 10, 2 << 10, 1800
 
-// newBare makes a bare mailbox whose log was written once, so that a sync of
-// its frames has no metadata to write.
+// newBare makes a bare mailbox. Its log is written once before, so that the sync of a frame has
+// no metadata to write.
 func newBare(dir string) (*bare, error) {
 	b := &bare{dir: dir}
 	err := errors.Join(os.Mkdir(b.path("runs"), 0o700), os.Mkdir(b.path("results"), 0o700))
@@ -40,7 +40,7 @@ func newBare(dir string) (*bare, error) {
 		return nil, fmt.Errorf("mmap: %w", err)
 	}
 	b.log, err = os.OpenFile(b.path("log"), os.O_WRONLY|unix.O_DSYNC|unix.O_DIRECT, 0)
-	if errors.Is(err, unix.EINVAL) { // not everywhere
+	if errors.Is(err, unix.EINVAL) { // not every file system supports it
 		b.log, err = os.OpenFile(b.path("log"), os.O_WRONLY|unix.O_DSYNC, 0)
 	}
 	if err == nil {
@@ -56,7 +56,7 @@ func (b *bare) close() error { return errors.Join(b.log.Close(), unix.Munmap(b.p
 
 func (b *bare) path(name string) string { return filepath.Join(b.dir, name) }
 
-// commit makes a frame of so many bytes durable, in whole blocks.
+// commit makes a frame of that size durable, in whole blocks.
 func (b *bare) commit(size int) error {
 	const block = 4096
 	_, err := b.log.WriteAt(b.page[:(size+block-1)/block*block], (b.next.Add(1)*location)%logSize)
@@ -69,7 +69,7 @@ func (b *bare) put(id string) error {
 	return putWhole(b.path("results"), id+".json", []byte(text+strings.Repeat("\n", resultSize-len(text))))
 }
 
-// putWhole is how a result file appears: durable first, then visible.
+// putWhole writes a result file as mailboxd does: durable first, then visible.
 func putWhole(dir, name string, text []byte) error {
 	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
 	if err != nil {
@@ -83,7 +83,7 @@ func putWhole(dir, name string, text []byte) error {
 		return err
 	}
 	path := filepath.Join(dir, name)
-	if unix.Linkat(fd, "", unix.AT_FDCWD, path, unix.AT_EMPTY_PATH) == nil { // not everybody may
+	if unix.Linkat(fd, "", unix.AT_FDCWD, path, unix.AT_EMPTY_PATH) == nil { // not permitted to every user
 		return nil
 	}
 	return unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", fd), unix.AT_FDCWD, path, unix.AT_SYMLINK_FOLLOW)

@@ -20,8 +20,8 @@ func TestALineIsAValidRequestOfOneKilobyte(t *testing.T) {
 	}
 }
 
-// What is counted is looked at: each of these would be a figure for nothing.
-func TestResultsThatAreNotAllThereAndGoodDoNotCount(t *testing.T) {
+// The results are verified: each of these would make a false figure.
+func TestARunWithMissingOrBadResultsDoesNotCount(t *testing.T) {
 	good := map[string]string{"task-0000000.json": `{"task_id":"task-0000000","status":"ok"}`, "task-0000001": "ok\n"}
 	for name, c := range map[string]struct {
 		file, text string
@@ -54,7 +54,7 @@ func put(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
-func TestATallyCountsEachFileOnceAndSaysHowFarItCame(t *testing.T) {
+func TestATallyCountsEachFileOnceAndReportsTheCount(t *testing.T) {
 	dir, aside := t.TempDir(), t.TempDir()
 	files, err := newTally(dir, placed)
 	if err != nil {
@@ -95,14 +95,14 @@ func TestQuantiles(t *testing.T) {
 	}
 }
 
-func TestTheTableSaysWhatWasMeasuredAndWhatWasNot(t *testing.T) {
+func TestTheTableListsMeasuresAndMissingContenders(t *testing.T) {
 	got := table("A machine.", []row{
 		{measure: "m", who: "we", tasks: 5000, unit: "tasks/s", got: []float64{900, 1100, 1000}, beside: []float64{0.5, 0.6, 0.7}, cpu: []float64{250}, keeps: "all"},
 		{measure: "m", who: "they", unit: "tasks/s", note: "they is not installed"},
 	})
 	want := `A machine.
 
-| measure | who or what | tasks | median | min .. max | beside the first | CPU a task | kept through a power cut |
+| measure | contender or figure | tasks | median | min .. max | beside the first | CPU a task | kept through a power cut |
 |---|---|---|---|---|---|---|---|
 | m | we | 5,000 | 1,000 tasks/s | 900 .. 1,100 | 0.60 x | 250 us | all |
 | m | they |  | they is not installed |  |  |  |  |

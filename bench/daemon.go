@@ -13,23 +13,23 @@ import (
 	"time"
 )
 
-// A daemon serves a mailbox of its own, set up as a user does: with the defaults, but for the
-// number of runs at once.
+// A daemon serves a mailbox of its own with a user's configuration: the defaults, except for
+// the number of concurrent runs.
 type daemon struct {
-	dir     string // everything of it
+	dir     string // the directory with all its files
 	program string
 	daemon  *exec.Cmd
-	notices *net.UnixConn // where it says that it is ready
+	notices *net.UnixConn // receives its message that it is ready
 }
 
 func (h *daemon) tasks() string   { return filepath.Join(h.dir, "box/tasks/bench.jsonl") }
 func (h *daemon) results() string { return filepath.Join(h.dir, "box/results") }
 func (h *daemon) state() string   { return filepath.Join(h.dir, "state") }
 
-// A plan is what differs from the defaults.
+// A plan has the settings that differ from the defaults.
 type plan struct {
 	agent string // its binding, in YAML
-	slots int    // tasks at once
+	slots int    // concurrent tasks
 	queue int    // 0: the default
 }
 
@@ -42,20 +42,20 @@ agents:
   - {id: bench, %[4]s}
 `
 
-// processes binds the agent to a command, a process for each task.
+// processes binds the agent to a command, with a process for each task.
 func processes(slots int, command ...string) plan {
 	return plan{slots: slots, agent: fmt.Sprintf("exec: {command: ['%s'], output: text, stdin: none}, concurrency: %d",
 		strings.Join(command, "', '"), slots)}
 }
 
-// resident binds the agent to one process that stays.
+// resident binds the agent to one worker process.
 func resident(inFlight int, command ...string) plan {
 	return plan{slots: inFlight, agent: fmt.Sprintf("worker: {command: ['%s'], count: 1, in_flight: %d}",
 		strings.Join(command, "', '"), inFlight)}
 }
 
-// newHouse sets a mailbox up in an empty directory. No daemon runs yet.
-func (l *lab) newHouse(dir string, p plan) (*daemon, error) {
+// newDaemon sets up a mailbox in an empty directory. It does not start a daemon.
+func (l *lab) newDaemon(dir string, p plan) (*daemon, error) {
 	h := &daemon{dir: dir, program: l.tools.mailboxd}
 	for _, d := range []string{"box/tasks", "box/results", "state", "run"} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
@@ -69,7 +69,7 @@ func (l *lab) newHouse(dir string, p plan) (*daemon, error) {
 	return h, os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(text), 0o600)
 }
 
-// command is a call of our program for this mailbox.
+// command returns a command of mailboxd for this mailbox.
 func (h *daemon) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, h.program, append(args, "--config", filepath.Join(h.dir, "config.yaml"))...)
 	cmd.Env = append(h.environment(), "XDG_RUNTIME_DIR="+filepath.Join(h.dir, "run"), "NOTIFY_SOCKET="+filepath.Join(h.dir, "run/ready"))
@@ -78,9 +78,8 @@ func (h *daemon) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// environment is what our program has of ours: nothing that the person who
-// measures has configured or exported. AINL_AGENT_ROOT would name a mailbox that
-// is in use.
+// environment returns the environment of mailboxd, without the caller's configuration and
+// exported variables: AINL_AGENT_ROOT could name a mailbox that is in use.
 func (h *daemon) environment() []string {
 	own := []string{"HOME=" + h.dir}
 	for _, variable := range os.Environ() {
@@ -92,7 +91,7 @@ func (h *daemon) environment() []string {
 	return own
 }
 
-// start starts the daemon and does not wait for it.
+// start starts the daemon without waiting for it.
 func (h *daemon) start(ctx context.Context) (err error) {
 	ready := filepath.Join(h.dir, "run/ready")
 	_ = os.Remove(ready)
@@ -111,7 +110,7 @@ func (h *daemon) start(ctx context.Context) (err error) {
 
 func (h *daemon) logPath() string { return filepath.Join(h.dir, "serve.log") }
 
-// awaitReady blocks until the daemon tells that it is ready.
+// awaitReady blocks until the daemon reports that it is ready.
 func (h *daemon) awaitReady(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() { _ = h.notices.SetReadDeadline(time.Now()) })()
 	text := make([]byte, 4096)
@@ -127,7 +126,7 @@ func (h *daemon) awaitReady(ctx context.Context) error {
 	}
 }
 
-// spent is the processor time of the daemon, its keeper, and all that they ran.
+// spent returns the processor time of the daemon, its keeper, and all their processes.
 func (h *daemon) spent() (cpu time.Duration) {
 	keeper, _ := h.keeper()
 	all := map[int]bool{h.daemon.Process.Pid: true, keeper: true}
@@ -140,7 +139,7 @@ func (h *daemon) spent() (cpu time.Duration) {
 	return cpu
 }
 
-// stop ends the daemon and its agents. One that does not end well is an error.
+// stop stops the daemon and its agents. A failed exit is an error.
 func (h *daemon) stop() error {
 	defer h.notices.Close()
 	signalled := h.daemon.Process.Signal(syscall.SIGTERM)
@@ -150,7 +149,7 @@ func (h *daemon) stop() error {
 	return nil
 }
 
-// lastWords is the end of the daemon's log.
+// lastWords returns the end of the daemon's log.
 func (h *daemon) lastWords() string {
 	raw, _ := os.ReadFile(h.logPath())
 	return string(raw[max(0, len(raw)-2000):])

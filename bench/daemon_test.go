@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// Anyone who measures may use mailboxd as well: with AINL_AGENT_ROOT the measured
-// daemon would serve their own mailbox, for a variable wins over its file.
-func TestTheMeasuredDaemonKnowsNothingOfTheMailboxThatIsInUse(t *testing.T) {
+// The caller may be a user of mailboxd: with AINL_AGENT_ROOT the measured daemon would serve
+// the caller's mailbox, because a variable takes precedence over the configuration file.
+func TestTheMeasuredDaemonDoesNotUseTheMailboxOfTheCaller(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"AINL_AGENT_ROOT", "MAILBOXD_ROOT", "MAILBOXD_LOG_LEVEL", "XDG_STATE_HOME", "HOME"} {
 		t.Setenv(name, "/in/use")

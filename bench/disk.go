@@ -11,19 +11,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// enough is how many bytes of used directories make it worth to remove them.
-// Runs after it may have to look for another place, or wait; see gauge.
+// enough is the size of used directories, in bytes, at which they are removed. Runs after a
+// removal may have to search for another location, or wait; see gauge.
 const enough = 4 << 30
 
-// tidy removes the directories that were used when they have enough of the
-// disk. The last ones go with the lab.
+// tidy removes the used directories if they are large enough. The last ones are removed with
+// the lab.
 func (l *lab) tidy(dir string) error {
 	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
 		info, err := d.Info()
-		if errors.Is(err, fs.ErrNotExist) { // a keeper that leaves cleans up
+		if errors.Is(err, fs.ErrNotExist) { // a keeper removes its files when it exits
 			return nil
 		}
 		if err == nil {
@@ -45,9 +45,8 @@ func (l *lab) tidy(dir string) error {
 	return err
 }
 
-// spread asks ext4 to keep the directories of a directory apart, so that few runs
-// are laid where another one was removed; see gauge. Other file systems need not be
-// asked.
+// spread asks ext4 to keep the subdirectories of a directory apart, so that few runs get the
+// location of a removed one; see gauge. Other file systems don't need it.
 func spread(dir string) {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -61,7 +60,7 @@ func spread(dir string) {
 	}
 }
 
-// room fails when the file system has not so many bytes left.
+// room fails if the file system has less free space.
 func (l *lab) room(bytes uint64) error {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(l.dir, &fs); err != nil {

@@ -10,19 +10,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An effort is what a run took. The processor time is that of all processes,
-// those of the tasks included; 0 when nobody can tell. It is what can be compared
-// where a machine has other work.
+// An effort is the time of a run. The processor time is that of all processes, with those of
+// the tasks; 0 if unknown. It is comparable on a machine with other work.
 type effort struct{ wall, cpu time.Duration }
 
-// rate is how many of so many tasks were done in a second.
+// rate returns the tasks per second.
 func (e effort) rate(count int) float64 { return float64(count) / e.wall.Seconds() }
 
-// each is the processor time of one of so many tasks, in us.
+// each returns the processor time per task, in us.
 func (e effort) each(count int) float64 { return e.cpu.Seconds() * 1e6 / float64(count) }
 
-// ownEffort is what something took that this program does by itself, and the
-// processes that it started and that ended.
+// ownEffort returns the effort of do in this process and in those of its child processes that
+// ended.
 func ownEffort(do func() error) (took effort, err error) {
 	begin, before := time.Now(), ownTime()
 	err = do()
@@ -38,7 +37,7 @@ func ownTime() (used time.Duration) {
 	return used
 }
 
-// sideBySide does a thing so often, some at a time.
+// sideBySide calls do count times, in at most width goroutines at a time.
 func sideBySide(ctx context.Context, width, count int, do func(n int) error) error {
 	var next atomic.Int64
 	work, ctx := errgroup.WithContext(ctx)

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fileSystems are the magic numbers of statfs(2) that one meets.
+// fileSystems are the magic numbers of statfs(2) for common file systems.
 var fileSystems = map[int64]string{
 	unix.EXT4_SUPER_MAGIC:      "ext4",
 	unix.XFS_SUPER_MAGIC:       "xfs",
@@ -20,8 +20,8 @@ var fileSystems = map[int64]string{
 	0x2fc12fc1:                 "zfs",
 }
 
-// fileSystem names the one that a directory is on, ext4 with or without its
-// journal: a sync costs another thing with one.
+// fileSystem names the file system of a directory, for ext4 also whether it has a journal,
+// which changes the cost of a sync.
 func fileSystem(dir string) string {
 	var fs unix.Statfs_t
 	_ = unix.Statfs(dir, &fs)
@@ -35,8 +35,8 @@ func fileSystem(dir string) string {
 	return name
 }
 
-// options are those with which ext4 has mounted what a directory is on, each
-// with its value, also what is the default; "" when nobody can tell.
+// options returns the mount options of the ext4 of a directory, defaults included; "" if
+// unknown.
 func options(dir string) string {
 	var info unix.Stat_t
 	if err := unix.Stat(dir, &info); err != nil {
@@ -50,8 +50,8 @@ func options(dir string) string {
 	return string(raw)
 }
 
-// journal says from its options whether ext4 has a journal: then, and only then,
-// there is a mode for it.
+// journal describes the journal of ext4 by its mount options: only a file system with a journal
+// has a mode for it.
 func journal(options string) string {
 	if options == "" {
 		return ""

@@ -8,9 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// floor measures what a task cannot do without, each by itself: a
-// process, a commit, a result file; one at a time, and results also as a busy
-// worker leaves them.
+// floor measures the necessary parts of a task, each alone: a process, a commit, a result file;
+// one at a time, and results also as many at a time as a busy worker has.
 func floor(ctx context.Context, l *lab) ([]row, error) {
 	count := max(l.tasks/10, 10)
 	result := func(dir string, n int) error { return putWhole(dir, id(n), make([]byte, 1024)) }
@@ -28,12 +27,12 @@ func floor(ctx context.Context, l *lab) ([]row, error) {
 		contender{name: "1 KB to O_TMPFILE, fdatasync, linkat, 16 side by side", count: 4 * count, run: repeated(together, result)},
 	)
 	for i := range rows {
-		rows[i].unit, rows[i].beside = "/s", nil // four things, not four ways to do one
+		rows[i].unit, rows[i].beside = "/s", nil // four parts of a task, not four ways to do one
 	}
 	return rows, err
 }
 
-// repeated does a thing so often, some at a time.
+// repeated calls do once per task, width at a time.
 func repeated(width int, do func(dir string, n int) error) attempt {
 	return func(ctx context.Context, dir string, count int) (effort, error) {
 		return ownEffort(func() error {
@@ -42,7 +41,7 @@ func repeated(width int, do func(dir string, n int) error) attempt {
 	}
 }
 
-// commit is what a journal does that is written by nobody else.
+// commit is the sync of a journal without other writers.
 func commit(dir string, _ int) error {
 	f, err := os.OpenFile(filepath.Join(dir, "journal"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {

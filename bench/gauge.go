@@ -12,20 +12,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A gauge has runs begin where files can be created as fast as this machine does it.
-// Without a journal ext4 uses no inode again that was freed in the last minute, or
-// in the last six while its block is not on the disk, and looks at each of those on
-// its way to a free one: creating a file takes 20 times as long, or 50.
+// A gauge starts runs where files can be created at the usual speed of this machine. ext4
+// without a journal does not reuse an inode that was freed in the last minute, or in the last
+// six while its block is not on the disk, and checks each of those when it searches for a free
+// one: creating a file takes 20 to 50 times as long.
 type gauge struct {
-	late int // runs that began although it was slow
+	late int // runs that began although creating files was slow
 }
 
-// Creating a file is slow when it takes so many times as long as giving one another
-// name, which searches for nothing and takes as long else. A run has patience.
+// Creating a file is slow if it takes that many times as long as linking one, which needs no
+// search and otherwise takes as long. patience is the longest wait of a run.
 const slow, patience = 2, 2 * time.Minute
 
-// settle looks at one place after the other, until creating a file is not slow
-// there.
+// settle tries one location after the other, until creating a file is not slow there.
 func (g *gauge) settle(ctx context.Context, look func() (times float64, err error)) error {
 	for begin := time.Now(); ; {
 		times, err := look()
@@ -42,7 +41,7 @@ func (g *gauge) settle(ctx context.Context, look func() (times float64, err erro
 	}
 }
 
-// String says what runs did not wait for; nothing when there was nothing.
+// String tells how many runs began although creating files was slow; "" for none.
 func (g *gauge) String() string {
 	if g.late == 0 {
 		return ""
@@ -50,11 +49,10 @@ func (g *gauge) String() string {
 	return fmt.Sprintf(" %d runs began while creating files was slow, after files were deleted.", g.late)
 }
 
-// searching creates some files in a new directory of a directory, where ext4 looks
-// for inodes at the same place, and names one of them as often. It returns how many
-// times as long creating takes, in processor time: the search is nothing else, and
-// other work on the machine does not count. They stay: deleted ones would have to
-// be skipped.
+// searching creates some files in a new directory, where ext4 searches for inodes in the
+// location of the parent directory, and links one of them as often. It returns the ratio of
+// both in processor time: the difference is the search, and other work on the machine does not
+// count. The files stay: deleted ones would be skipped by the next search.
 func searching(dir string) (times float64, err error) {
 	dir, err = os.MkdirTemp(dir, "probe-")
 	if err != nil {
@@ -79,7 +77,7 @@ func searching(dir string) (times float64, err error) {
 	return create.Seconds() / name.Seconds(), nil
 }
 
-// threadTime does a thing some times, and returns the processor time of that.
+// threadTime calls do several times, and returns the processor time of the calls.
 func threadTime(do func(n int) error) (time.Duration, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -42,7 +42,7 @@ func TestARunDoesNotBeginWhereNoFileCanBeCreated(t *testing.T) {
 	}
 }
 
-func TestWhatAProbeCreatesStays(t *testing.T) {
+func TestTheFilesOfAProbeStay(t *testing.T) {
 	dir := t.TempDir()
 	for range 2 {
 		if times, err := searching(dir); err != nil || times <= 0 {

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// settling is how long after its start, or its last task, a daemon counts as
-// idle: by then it has unmapped its pages. Watching is how long we look
-// at it then: a rescan falls into it.
+// settling is the time after its start, or its last task, until a daemon counts as idle: by
+// then it has unmapped its pages. watching is the length of the measurement, which includes a
+// rescan.
 const settling, watching = 25 * time.Second, 30 * time.Second
 
-// idle measures what a daemon costs that has nothing to do.
+// idle measures the cost of an idle daemon.
 func idle(ctx context.Context, l *lab) ([]row, error) {
 	rows := []row{
 		{who: "RSS of the daemon, no task yet", unit: "MB"}, {who: "of that, in no file", unit: "MB"},
@@ -44,7 +44,7 @@ func (l *lab) idles(ctx context.Context) (got []float64, err error) {
 	})
 }
 
-// idles looks at a daemon before, and some time after, it does tasks.
+// idles measures a daemon before its tasks, and some time after them.
 func (h *daemon) idles(ctx context.Context, results *tally, count int) ([]float64, error) {
 	err := errors.Join(h.awaitReady(ctx), sleep(ctx, settling))
 	fresh, failed := status(h.daemon.Process.Pid)
@@ -72,7 +72,7 @@ func (h *daemon) idles(ctx context.Context, results *tally, count int) ([]float6
 	return []float64{fresh.rss / mb, fresh.own / mb, us.rss / mb, us.own / mb, its.rss / mb, its.own / mb, (waits[1] - waits[0]) / watching.Seconds()}, nil
 }
 
-// sleep does nothing for a while, or until ctx ends.
+// sleep waits, at most until ctx ends.
 func sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():

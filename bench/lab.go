@@ -12,8 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A lab is where measures are made: a directory that is gone afterwards, and
-// the programs in it.
+// A lab is the temporary directory of the measures, and the programs in it.
 type lab struct {
 	rounds int
 	tasks  int
@@ -21,14 +20,14 @@ type lab struct {
 	dir    string
 	tools  tools
 	begun  time.Time
-	load   string // of the machine, by others
-	past   *past  // made once
+	load   string // load average of the machine before the run
+	past   *past  // made on first use
 	gauge  gauge
 	used   []string // directories that are not removed yet
-	blocks int64    // of 512 bytes, that they have of the disk
+	blocks int64    // of 512 bytes, used by them
 }
 
-// open makes the directory and builds what is measured.
+// open makes the directory and builds the programs.
 func (l *lab) open(ctx context.Context, where string) (err error) {
 	l.begun, l.load = time.Now(), loadAverage()
 	l.dir, err = os.MkdirTemp(where, "bench-")
@@ -49,12 +48,12 @@ func (l *lab) close() {
 	}
 }
 
-// say tells how far we are.
+// say prints the progress.
 func (l *lab) say(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "%5.0fs  "+format+"\n", append([]any{time.Since(l.begun).Seconds()}, args...)...)
 }
 
-// in has something done in a new directory, which is removed some time later.
+// in calls do with a new directory, which is removed some time later.
 func (l *lab) in(ctx context.Context, do func(dir string) error) error {
 	dir, err := l.fresh(ctx)
 	if err != nil {
@@ -64,15 +63,15 @@ func (l *lab) in(ctx context.Context, do func(dir string) error) error {
 	return errors.Join(err, l.tidy(dir))
 }
 
-// fresh makes a directory for a run. What was written before is on the disk by
-// then, and where it is nothing was deleted lately, so that nobody pays for others.
+// fresh makes a directory for a run. Earlier writes are on the disk by then, and no files were
+// deleted lately in its location, so that a run does not pay for earlier ones.
 func (l *lab) fresh(ctx context.Context) (dir string, err error) {
 	unix.Sync()
 	tries := 0
 	err = l.gauge.settle(ctx, func() (times float64, err error) {
-		dir, err = os.MkdirTemp(l.dir, "") // where ext4 puts it, its name decides
+		dir, err = os.MkdirTemp(l.dir, "") // ext4 chooses the location by the name
 		if err != nil || !strings.HasPrefix(fileSystem(l.dir), "ext4") {
-			return 0, err // others do not search so
+			return 0, err // other file systems don't search like this
 		}
 		times, err = searching(dir)
 		unix.Sync()

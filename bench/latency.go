@@ -14,14 +14,14 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// gaps of an idle daemon: longer than anything takes that is left to do.
+// The gaps between tasks of an idle daemon. They are longer than all work that a task leaves.
 const shortest, longest = 10 * time.Millisecond, 30 * time.Millisecond
 
-// loadGap is the distance of tasks under load.
+// loadGap is the interval between tasks under load.
 const loadGap = 5 * time.Millisecond
 
-// latency measures how long one task takes: until its process has started, as
-// the process itself says, and until its result file is there to be read.
+// latency measures the time of one task: until its process has started, by the clock of the
+// process, and until its result file is readable.
 func latency(ctx context.Context, l *lab) ([]row, error) {
 	idle := min(l.tasks, 300)
 	var rows []row
@@ -50,7 +50,7 @@ func latency(ctx context.Context, l *lab) ([]row, error) {
 
 func randomGap() time.Duration { return shortest + rand.N(longest-shortest) }
 
-// A way is what tasks of one kind took, a quantile of each round.
+// A way has the latencies of one kind of task, a quantile of each round.
 type way struct {
 	name  string
 	count int
@@ -68,7 +68,7 @@ func newWay(name string, count int) *way {
 	return &way{name: name, count: count, parts: map[string][]float64{}}
 }
 
-// add takes what the tasks of a round took to one end; none when nobody knows.
+// add adds the quantiles of a round for one end; nothing without data.
 func (w *way) add(end string, took []float64) {
 	if len(took) == 0 {
 		return
@@ -90,7 +90,7 @@ func (w *way) rows() (rows []row) {
 	return rows
 }
 
-// timed is one round: tasks at a distance, and when each came where.
+// timed runs one round of paced tasks, and adds its latencies to w.
 func (l *lab) timed(ctx context.Context, dir, command string, count int, gap func() time.Duration, w *way) error {
 	ctx, cancel := context.WithTimeout(ctx, limit(count))
 	defer cancel()
@@ -109,8 +109,8 @@ func (l *lab) timed(ctx context.Context, dir, command string, count int, gap fun
 	})
 }
 
-// pacedTasks appends tasks, each some time after the last one, and returns when
-// each was appended and when its result appeared. The first one warms up.
+// pacedTasks appends tasks with a gap between them, and returns when each was appended and when
+// its result appeared. The first one warms up.
 func pacedTasks(ctx context.Context, h *daemon, results *tally, count int, gap func() time.Duration) (began, visible map[string]time.Time, err error) {
 	began, visible = map[string]time.Time{}, map[string]time.Time{}
 	if err := h.awaitReady(ctx); err != nil {
@@ -150,7 +150,7 @@ func pacedTasks(ctx context.Context, h *daemon, results *tally, count int, gap f
 	return began, visible, work.Wait()
 }
 
-// apart is how long after the first each second time was, in ms.
+// apart returns the differences between the times of each id, in ms.
 func apart(from, to map[string]time.Time) (took []float64) {
 	for id, at := range from {
 		took = append(took, to[id].Sub(at).Seconds()*1000)
@@ -158,8 +158,8 @@ func apart(from, to map[string]time.Time) (took []float64) {
 	return took
 }
 
-// stamps reads from the results when their processes started; nothing where
-// they do not say.
+// stamps reads from the results when the processes started; nothing if the results have no
+// stamps.
 func (h *daemon) stamps(began map[string]time.Time) (took []float64, err error) {
 	for id, at := range began {
 		raw, err := os.ReadFile(filepath.Join(h.results(), id+".json"))
@@ -177,7 +177,7 @@ func (h *daemon) stamps(began map[string]time.Time) (took []float64, err error) 
 		if err != nil {
 			return nil, fmt.Errorf("the stamp of %s: %w", id, err)
 		}
-		took = append(took, time.Unix(0, ns).Sub(at.Round(0)).Seconds()*1000) // Round: both by the system's clock
+		took = append(took, time.Unix(0, ns).Sub(at.Round(0)).Seconds()*1000) // Round: both use the system's clock
 	}
 	return took, nil
 }

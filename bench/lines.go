@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// lineSize is how long a task line is, with its newline.
+// lineSize is the length of a task line, with its newline.
 const lineSize = 1024
 
-// id names a task.
+// id returns the id of a task.
 func id(n int) string { return fmt.Sprintf("task-%07d", n) }
 
-// line is a task line, a valid envelope.
+// line returns a task line, a valid envelope.
 func line(n int) []byte {
 	const form = `{"schema_version":"1.0","task_id":%q,"requester_id":"somebody","target_agent":"bench","target_role":"executor",` +
 		`"task_type":"bench","description":"a task of the bench","input":{"refs":[],"payload":{"text":"%s"}}}` + "\n"
@@ -36,7 +36,7 @@ func appendLines(path string, from, to int) error {
 	return nil
 }
 
-// layBacklog writes a file of task lines, many with one write.
+// layBacklog writes a file of task lines, many in each write.
 func layBacklog(path string, count int) error {
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -56,7 +56,7 @@ func layBacklog(path string, count int) error {
 	return f.Sync()
 }
 
-// writeIDs writes a file of task ids, for programs that take no envelopes.
+// writeIDs writes a file of task ids, for programs that don't read envelopes.
 func writeIDs(path string, count int) error {
 	var text bytes.Buffer
 	for n := range count {

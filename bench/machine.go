@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// machine tells what a table was measured on.
+// machine describes the machine of a table.
 func (l *lab) machine() string {
 	var kernel unix.Utsname
 	_ = unix.Uname(&kernel)
@@ -34,15 +34,14 @@ func processor() string {
 	return runtime.GOARCH
 }
 
-// loadAverage is how many processes wanted to run in the last minute, as uptime
-// says it.
+// loadAverage returns the load average of the last minute.
 func loadAverage() string {
 	raw, _ := os.ReadFile("/proc/loadavg")
 	words := strings.Fields(string(raw) + " unknown")
 	return words[0]
 }
 
-// memory is how much the machine has, rounded up to whole GB.
+// memory returns the size of the memory, rounded up to whole GB.
 func memory() uint64 {
 	var info unix.Sysinfo_t
 	_ = unix.Sysinfo(&info)

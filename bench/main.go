@@ -1,6 +1,6 @@
-// Command bench measures mailboxd beside what its users would pick instead. All
-// contenders of a measure run by turns, on one machine, on one file system, each
-// time in a new directory, and what they did is looked at before it counts.
+// Command bench measures mailboxd beside the alternatives of its users. The contenders of a
+// measure run in turns, on one machine and one file system, each time in a new directory, and a
+// run counts only if its results are correct.
 package main
 
 import (
@@ -18,11 +18,11 @@ import (
 
 // A measure is a part of the table.
 type measure struct {
-	name string // as -only calls it
+	name string // its name in -only
 	run  func(context.Context, *lab) ([]row, error)
 }
 
-// measures are all there are, in the order of the table.
+// measures are all measures, in the order of the table.
 var measures = []measure{
 	{"floor", floor},
 	{"true", spawnTrue},
@@ -75,8 +75,8 @@ func bench() error {
 	return err
 }
 
-// measure makes the measures one after the other and returns the table, of
-// those before the first one that failed.
+// measure runs the measures one after the other. It returns the table of those before the first
+// error.
 func (l *lab) measure(ctx context.Context, chosen []measure) (string, error) {
 	var rows []row
 	for _, m := range chosen {
@@ -100,7 +100,7 @@ func names() (all []string) {
 	return all
 }
 
-// choose returns the measures that a list names; all of them when it is empty.
+// choose returns the measures in a list of names; all for an empty list.
 func choose(list string) (chosen []measure, err error) {
 	if list == "" {
 		return measures, nil

@@ -5,16 +5,15 @@ import (
 	"os"
 )
 
-// A past is a mailbox in which a worker has done a lot of tasks, and what that
-// took.
+// A past is a mailbox in which a worker has done many tasks, and the effort of that.
 type past struct {
 	daemon *daemon
 	tasks  int
 	took   effort
 }
 
-// lived returns the past that all measures share: it is made for the first one
-// that asks, and stays as long as the lab.
+// lived returns the past that all measures share. The first call makes it, and it stays as long
+// as the lab.
 func (l *lab) lived(ctx context.Context) (*past, error) {
 	if l.past != nil {
 		return l.past, nil

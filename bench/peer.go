@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// A peerClient is where a peer works: task lines, or what it takes instead, and
-// result files.
+// A peerClient has the paths of a peer: its input, such as task lines, and its result files.
 type peerClient struct {
 	dir     string
 	results *tally
@@ -19,12 +18,10 @@ type peerClient struct {
 
 func (d peerClient) path(name string) string { return filepath.Join(d.dir, name) }
 
-// An ending ends what was started for a peer, and returns the processor time of
-// all of it; 0 when nobody can tell.
+// An ending stops the processes of a peer, and returns their processor time; 0 if unknown.
 type ending func() (time.Duration, error)
 
-// beside measures a peer: from the first task that submit gives it to the last
-// result file.
+// beside measures a peer, from the first submitted task to the last result file.
 func beside(how uint32, prepare func(context.Context, peerClient) (ending, error), submit func(context.Context, peerClient, int) error) attempt {
 	return func(ctx context.Context, dir string, count int) (took effort, err error) {
 		d := peerClient{dir: dir}
@@ -56,8 +53,7 @@ func beside(how uint32, prepare func(context.Context, peerClient) (ending, error
 	}
 }
 
-// background starts a program, and returns what ends it and all that it
-// started.
+// background starts a program, and returns its ending, which also stops its children.
 func background(ctx context.Context, cmd *exec.Cmd) (ending, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
@@ -75,8 +71,8 @@ func background(ctx context.Context, cmd *exec.Cmd) (ending, error) {
 	}, nil
 }
 
-// pipeline is background for programs that do not wait for each other, so that
-// what they used is nobody's.
+// pipeline is background for programs that don't wait for each other, so that their processor
+// time is unknown.
 func pipeline(ctx context.Context, cmd *exec.Cmd) (ending, error) {
 	end, err := background(ctx, cmd)
 	if err != nil {

@@ -7,10 +7,10 @@ import (
 	"io"
 )
 
-// playWorker has this program play an agent instead of measuring one.
+// playWorker makes this program a worker agent instead of a benchmark.
 const playWorker = "play-worker"
 
-// answerLines is a worker that answers each task at once.
+// answerLines answers each task line at once, as a worker.
 func answerLines(in io.Reader, out io.Writer) {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, 2<<20)

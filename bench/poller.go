@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 )
 
-// poller is the program that somebody would write in an afternoon. It gets its
-// lines when it already waits for them.
+// poller is the simplest program for the purpose. It gets its lines while it already waits for
+// them.
 func (l *lab) poller(sync string, command []string) attempt {
 	prepare := func(ctx context.Context, d peerClient) (ending, error) {
 		if err := appendLines(d.path("tasks/bench.jsonl"), 0, 0); err != nil {

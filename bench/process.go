@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// A standing is what the system says of a process.
+// A standing has figures of a process from the system.
 type standing struct {
 	rss, peak float64 // bytes
-	own       float64 // bytes of rss that are in no file, which others may have mapped too
-	waits     float64 // times that one of its threads slept, and so was woken
+	own       float64 // bytes of rss that belong to no file; other processes may map the rest too
+	waits     float64 // number of times that one of its threads slept, and so was woken
 }
 
 // status reads the standing of a process and its threads from /proc.
@@ -68,7 +68,7 @@ func (h *daemon) keeper() (pid int, err error) {
 	return 0, err
 }
 
-// children are those of a process that have not ended.
+// children returns the running children of a process.
 func children(pid int) (pids []int) {
 	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
 	for _, list := range lists {
@@ -82,17 +82,17 @@ func children(pid int) (pids []int) {
 	return pids
 }
 
-// ticks is how many of the units of /proc/PID/stat are a second, always.
+// ticks is the number of units of /proc/PID/stat in a second, on every machine.
 const ticks = 100
 
-// processorTime is what a process and those of its children that ended have
-// used; 0 when there is no such process.
+// processorTime returns the processor time of a process and of its ended children; 0 if there
+// is no such process.
 func processorTime(pid int) time.Duration {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0
 	}
-	_, rest, _ := strings.Cut(string(raw), ") ") // behind the name
+	_, rest, _ := strings.Cut(string(raw), ") ") // the fields behind the name
 	fields := strings.Fields(rest)
 	var used time.Duration
 	for _, field := range fields[11:15] { // utime, stime, and those of children

@@ -12,9 +12,8 @@ import (
 	"time"
 )
 
-// queues measures the small programs that queue commands, each as it is meant
-// to be used, with a result file for each task. They are slow, so they get
-// fewer tasks.
+// queues measures the small programs that queue commands, each used as documented, with a
+// result file for each task. They are slow, so they get fewer tasks.
 func queues(ctx context.Context, l *lab) ([]row, error) {
 	const command = "/bin/true"
 	few := max(l.tasks/10, 10)
@@ -27,11 +26,11 @@ func queues(ctx context.Context, l *lab) ([]row, error) {
 	)
 }
 
-// doing is a shell command that does a task and leaves a result file.
+// doing returns a shell command that does a task and writes a result file.
 func doing(results string) string { return "/bin/true && echo ok >" + results + "/" }
 
-// tailParallel begins a job when it has read the next line, so submitIDs adds
-// some that stand for nothing.
+// tailParallel begins a job when it has read the next line, so submitIDs adds some lines
+// without a task.
 func tailParallel(ctx context.Context, d peerClient) (ending, error) {
 	if err := os.WriteFile(d.path("ids"), nil, 0o600); err != nil {
 		return nil, err
@@ -55,7 +54,7 @@ func submitIDs(_ context.Context, d peerClient, count int) error {
 	return err
 }
 
-// spooler starts the server of task-spooler, which is ended by its own word.
+// spooler starts the server of task-spooler; the ending uses its own command.
 func spooler(ctx context.Context, d peerClient) (ending, error) {
 	end := func() (time.Duration, error) { return 0, spool(context.WithoutCancel(ctx), d, "-K").Run() }
 	if err := spool(ctx, d, "-S", "2").Run(); err != nil {
@@ -98,7 +97,7 @@ func submitEach(count int, command func(id string) *exec.Cmd) error {
 	return nil
 }
 
-// loop starts the loop that everybody writes first, and waits until it looks.
+// loop starts a shell loop, and waits until it watches the directory.
 func (l *lab) loop(ctx context.Context, d peerClient) (ending, error) {
 	cmd := exec.CommandContext(ctx, "sh", filepath.Join(l.tools.dir, "loop.sh"), d.path("tasks"), d.path("results"), "/bin/true")
 	words, err := cmd.StderrPipe()

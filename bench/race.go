@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// A contender does tasks, each time in a new directory.
+// A contender is one way to do tasks, each time in a new directory.
 type contender struct {
 	name  string
 	count int // of tasks
 	keeps string
-	needs []string // programs that have to be installed
+	needs []string // required programs
 	run   attempt
 }
 
-// An attempt does so many tasks in a directory, and says what that took.
+// An attempt does count tasks in a directory, and returns the effort.
 type attempt func(ctx context.Context, dir string, count int) (effort, error)
 
-// of is a contender with so many tasks.
+// of returns the contender with another number of tasks.
 func (c contender) of(count int) contender {
 	c.count = count
 	return c
 }
 
-// row is a contender's in the table, with its runs.
+// row returns the row of the contender in the table, with its runs.
 func (c contender) row(runs ...effort) row {
 	r := row{who: c.name, tasks: c.count, keeps: c.keeps, unit: "tasks/s"}
 	for _, took := range runs {
@@ -34,16 +34,16 @@ func (c contender) row(runs ...effort) row {
 	return r
 }
 
-// limit is how long a run may take. The slow ones have few tasks.
+// limit returns the time limit of a run. The slow contenders have few tasks.
 func limit(count int) time.Duration { return 10*time.Minute + time.Duration(count)*time.Millisecond }
 
-// race has contenders run by turns and returns how many tasks a second each
-// did in each round, beside the first of them.
+// race runs the contenders in turns. It returns the tasks per second of each in each round,
+// also relative to the first contender.
 func (l *lab) race(ctx context.Context, all ...contender) ([]row, error) {
 	runs := make([][]effort, len(all))
 	for round := range l.rounds {
 		for turn := range all {
-			i := (turn + round) % len(all) // nobody is always the first
+			i := (turn + round) % len(all) // so that each is first in some round
 			if missing(all[i].needs...) != "" {
 				continue
 			}
@@ -66,7 +66,7 @@ func (l *lab) race(ctx context.Context, all ...contender) ([]row, error) {
 	return rows, nil
 }
 
-// once is one run of a contender.
+// once runs a contender once.
 func (l *lab) once(ctx context.Context, c contender) (took effort, err error) {
 	err = l.in(ctx, func(dir string) (err error) {
 		ctx, cancel := context.WithTimeout(ctx, limit(c.count))

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// restart measures a start behind many tasks that a worker has done, until the
-// daemon says that it is ready; and what looking at them costs.
+// restart measures a start after many done tasks, until the daemon reports that it is ready,
+// and the cost of commands that list the tasks.
 func restart(ctx context.Context, l *lab) ([]row, error) {
 	p, err := l.lived(ctx)
 	if err != nil {
@@ -32,7 +32,7 @@ func restart(ctx context.Context, l *lab) ([]row, error) {
 	return rows, nil
 }
 
-// again starts the daemon once more, and looks at its tasks.
+// again restarts the daemon, and lists its tasks.
 func (h *daemon) again(ctx context.Context) (got []float64, err error) {
 	begin := time.Now()
 	if err := h.start(ctx); err != nil {
@@ -52,7 +52,7 @@ func (h *daemon) again(ctx context.Context) (got []float64, err error) {
 	return got, errors.Join(err, h.stop())
 }
 
-// asked is how long a command that looks takes, in ms. It has to show something.
+// asked returns the time of a command, in ms. The command must print something.
 func (h *daemon) asked(ctx context.Context, args ...string) (ms float64, err error) {
 	begin := time.Now()
 	out, err := h.command(ctx, args...).Output()
@@ -65,5 +65,5 @@ func (h *daemon) asked(ctx context.Context, args ...string) (ms float64, err err
 	return since(begin), nil
 }
 
-// since is how long ago something was, in ms.
+// since returns the time since begin, in ms.
 func since(begin time.Time) float64 { return time.Since(begin).Seconds() * 1000 }

@@ -2,11 +2,11 @@ package main
 
 import "slices"
 
-// median is the middle of some numbers; 0 of none.
+// median returns the median; 0 for no numbers.
 func median(all []float64) float64 { return quantile(all, 0.5) }
 
-// quantile is the smallest number that a share of all does not exceed; 0 of
-// none.
+// quantile returns the smallest number such that a share of all does not exceed it; 0 for no
+// numbers.
 func quantile(all []float64, share float64) float64 {
 	if len(all) == 0 {
 		return 0
@@ -22,7 +22,7 @@ func quantile(all []float64, share float64) float64 {
 	return sorted[n-1]
 }
 
-// ratios divides what was reached in the same rounds.
+// ratios divides the figures of the same rounds.
 func ratios(of, by []float64) (shares []float64) {
 	for i := range min(len(of), len(by)) {
 		shares = append(shares, of[i]/by[i])

@@ -5,11 +5,11 @@ import (
 	"os"
 )
 
-// many is how many processes -long has one after the other. A million would
-// take a quarter of an hour and 20 GB, and say no more.
+// many is the number of processes, one after the other, of -long. A million would take a
+// quarter of an hour and 20 GB, and would show no more.
 const many = 100_000
 
-// scale measures whether a task costs more where there are more of them.
+// scale measures whether a task costs more when there are more tasks.
 func scale(ctx context.Context, l *lab) ([]row, error) {
 	self, err := os.Executable()
 	if err != nil {

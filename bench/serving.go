@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// drained measures a backlog: from the start of the daemon, for which the lines
-// lie there already, to the last result file.
+// drained measures a backlog: from the start of the daemon, when all lines are there, to the
+// last result file.
 func (l *lab) drained(p plan) attempt {
 	return func(ctx context.Context, dir string, count int) (effort, error) {
 		_, took, err := l.drain(ctx, dir, p, count)
@@ -16,7 +16,7 @@ func (l *lab) drained(p plan) attempt {
 	}
 }
 
-// drain does a backlog, and returns the mailbox in which all is done.
+// drain does a backlog, and returns the mailbox with all tasks done.
 func (l *lab) drain(ctx context.Context, dir string, p plan, count int) (left *daemon, took effort, err error) {
 	err = l.served(dir, p, count, func(h *daemon, results *tally) error {
 		if err := layBacklog(h.tasks(), count); err != nil {
@@ -33,8 +33,8 @@ func (l *lab) drain(ctx context.Context, dir string, p plan, count int) (left *d
 	return left, took, err
 }
 
-// streamed measures lines that are appended one by one to a daemon that waits:
-// from the first of them to the last result file.
+// streamed measures lines that are appended one by one while the daemon waits: from the first
+// line to the last result file.
 func (l *lab) streamed(p plan) attempt {
 	return func(ctx context.Context, dir string, count int) (took effort, err error) {
 		return took, l.served(dir, p, count, func(h *daemon, results *tally) error {
@@ -56,9 +56,9 @@ func (l *lab) streamed(p plan) attempt {
 	}
 }
 
-// served has something done with a mailbox, and looks at all results.
+// served calls do with a mailbox, and verifies all results.
 func (l *lab) served(dir string, p plan, count int, do func(*daemon, *tally) error) error {
-	h, err := l.newHouse(dir, p)
+	h, err := l.newDaemon(dir, p)
 	if err != nil {
 		return err
 	}

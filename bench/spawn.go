@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// What is left after a power cut, in a word or two.
+// The data that survive a power cut.
 const (
 	keepsAll     = "each task and result"
 	keepsNothing = "nothing"
@@ -21,8 +21,7 @@ func spawnShell(ctx context.Context, l *lab) ([]row, error) {
 	return l.spawn(ctx, "/bin/sh", "-c", "true")
 }
 
-// spawn measures tasks that are a process each, two at a time, beside those who
-// take a list as it is.
+// spawn measures tasks with a process each, two at a time, beside programs that read a list.
 func (l *lab) spawn(ctx context.Context, command ...string) ([]row, error) {
 	ours := processes(2, command...)
 	return l.race(ctx,
@@ -35,8 +34,7 @@ func (l *lab) spawn(ctx context.Context, command ...string) ([]row, error) {
 	)
 }
 
-// xargs is the floor: processes and nothing else. A process that fails makes it
-// fail.
+// xargs is the floor: processes and nothing else. A failed process makes it fail.
 func xargs(command []string) attempt {
 	return func(ctx context.Context, dir string, count int) (effort, error) {
 		list := filepath.Join(dir, "ids")

@@ -6,23 +6,23 @@ import (
 	"strings"
 )
 
-// A row is a line of the table: what somebody reached, in each round.
+// A row is a line of the table: the figure of a contender in each round.
 type row struct {
 	measure string
-	who     string // or what
-	tasks   int    // 0: does not matter
+	who     string // the contender, or the figure
+	tasks   int    // 0: does not apply
 	unit    string
 	got     []float64
 	cpu     []float64 // microseconds of a processor for each task
 	beside  []float64 // got as a share of the first contender's of the same round
-	keeps   string    // what is left of it after a power cut
+	keeps   string    // the data that survive a power cut
 	note    string    // instead of a figure
 }
 
-// table writes rows in Markdown, below what they were measured on.
+// table writes rows in Markdown, below the description of the machine.
 func table(machine string, rows []row) string {
 	var b strings.Builder
-	b.WriteString(machine + "\n\n| measure | who or what | tasks | median | min .. max | beside the first | CPU a task | kept through a power cut |\n|---|---|---|---|---|---|---|---|\n")
+	b.WriteString(machine + "\n\n| measure | contender or figure | tasks | median | min .. max | beside the first | CPU a task | kept through a power cut |\n|---|---|---|---|---|---|---|---|\n")
 	for _, r := range rows {
 		tasks := ""
 		if r.tasks > 0 {
@@ -61,7 +61,7 @@ func micros(cpu []float64) string {
 	return number(median(cpu)) + " us"
 }
 
-// number writes as many digits as anybody reads.
+// number writes the significant digits.
 func number(v float64) string {
 	switch {
 	case v >= 100:

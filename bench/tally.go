@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A tally sees the files that appear in a directory, when they appear.
+// A tally watches the files that appear in a directory.
 type tally struct {
 	fd     int
 	buffer []byte
 	seen   map[string]bool
 }
 
-// The ways in which a file can become visible as a whole.
+// The ways in which a complete file can become visible.
 const (
 	placed  = unix.IN_CREATE | unix.IN_MOVED_TO // linked or renamed
 	written = unix.IN_CLOSE_WRITE               // written in place
@@ -38,8 +38,8 @@ func newTally(dir string, how uint32) (*tally, error) {
 
 func (t *tally) close() { unix.Close(t.fd) }
 
-// next blocks until files have appeared, and returns their names without .json,
-// and when we were told.
+// next blocks until files have appeared. It returns their names without .json, and when the
+// events were read.
 func (t *tally) next(ctx context.Context) (ids []string, at time.Time, err error) {
 	for len(ids) == 0 {
 		if err := t.readable(ctx); err != nil {
@@ -73,7 +73,7 @@ func (t *tally) readable(ctx context.Context) error {
 	}
 }
 
-// names returns the files in events that were not seen before.
+// names returns the files in events that did not appear before.
 func (t *tally) names(events []byte) (ids []string, err error) {
 	for len(events) >= unix.SizeofInotifyEvent {
 		mask := binary.NativeEndian.Uint32(events[4:])
@@ -92,11 +92,11 @@ func (t *tally) names(events []byte) (ids []string, err error) {
 	return ids, nil
 }
 
-// pause is how often a tally that only counts looks, to leave the processors to
-// those whom it measures.
+// pause is the interval of reads while only the number counts, to leave the processors to the
+// measured programs.
 const pause = 2 * time.Millisecond
 
-// all blocks until so many files have appeared.
+// all blocks until count files have appeared.
 func (t *tally) all(ctx context.Context, count int) error {
 	for len(t.seen) < count {
 		if _, _, err := t.next(ctx); err != nil {

@@ -13,16 +13,16 @@ import (
 //go:embed helpers
 var helpers embed.FS
 
-// tools are the programs that measures need.
+// tools are the programs for the measures.
 type tools struct {
 	mailboxd string
 	static   string // does nothing, without a dynamic linker
-	stamp    string // prints when it started, in ns of the system's clock
-	compiler string // of these two
-	dir      string // of the helpers
+	stamp    string // prints its start time, in ns of the system's clock
+	compiler string // of static and stamp
+	dir      string // the directory of the helpers
 }
 
-// compilers are tried in this order. The smallest start comes first.
+// compilers are tried in this order. The first ones make the fastest starts.
 var compilers = [][]string{
 	{"musl-gcc", "-static", "-Os", "-s"},
 	{"gcc", "-static", "-Os", "-s"},
@@ -53,8 +53,7 @@ func build(ctx context.Context, dir string) (t tools, err error) {
 	return t, t.buildInGo(ctx)
 }
 
-// buildInGo makes the same programs where there is no compiler of C. They start
-// three times as slowly.
+// buildInGo builds the same programs without a C compiler. They start a third as fast.
 func (t *tools) buildInGo(ctx context.Context) error {
 	t.compiler = "go"
 	for _, program := range []string{t.static, t.stamp} {
@@ -69,7 +68,7 @@ func (t *tools) buildInGo(ctx context.Context) error {
 	return nil
 }
 
-// run runs a program and returns what it said when it failed.
+// run runs a program. The error has its output.
 func run(ctx context.Context, name string, args ...string) error {
 	out, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
 	if err != nil {
@@ -78,8 +77,7 @@ func run(ctx context.Context, name string, args ...string) error {
 	return nil
 }
 
-// missing returns the first of the programs that is not installed; "" when all
-// are.
+// missing returns the first program that is not installed; "" if all are.
 func missing(programs ...string) string {
 	for _, p := range programs {
 		if _, err := exec.LookPath(p); err != nil {

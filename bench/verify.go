@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// verify fails unless a directory holds the result of each task and nothing
-// else, and each says ok.
+// verify fails unless a directory has the result of each task with status ok, and no other
+// file.
 func verify(dir string, count int) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -30,7 +30,7 @@ func verifyOne(path string) error {
 	if err != nil {
 		return err
 	}
-	if filepath.Ext(path) == "" && string(raw) == "ok\n" { // of a shell
+	if filepath.Ext(path) == "" && string(raw) == "ok\n" { // written by a shell
 		return nil
 	}
 	var result struct {

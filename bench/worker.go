@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// workers measures tasks that processes which stay do, one and 16 at a time.
+// workers measures tasks of resident processes, one and 16 at a time.
 func workers(ctx context.Context, l *lab) ([]row, error) {
 	self, err := os.Executable()
 	if err != nil {

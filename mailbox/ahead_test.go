@@ -9,7 +9,7 @@ import (
 	"mailboxd/mailbox"
 )
 
-// next returns the next batch, and fails unless it says so.
+// next returns the next batch, and fails unless it has these lines.
 func (r *reader) next(texts ...string) mailbox.Batch {
 	r.t.Helper()
 	batch, err := r.Next()
@@ -20,7 +20,7 @@ func (r *reader) next(texts ...string) mailbox.Batch {
 	return batch
 }
 
-// wantAhead fails unless the batch after the one that is pending says so.
+// wantAhead fails unless the batch after the pending one has these lines.
 func (r *reader) wantAhead(texts ...string) mailbox.Batch {
 	r.t.Helper()
 	batch, ok := r.Ahead()
@@ -32,7 +32,7 @@ func (r *reader) wantAhead(texts ...string) mailbox.Batch {
 
 var byTwo = mailbox.TailOptions{BatchLines: 2}
 
-func TestWhatIsReadAheadComesNext(t *testing.T) {
+func TestLinesReadAheadComeNext(t *testing.T) {
 	box := open(t)
 	write(t, box.TasksDir()+"/x.jsonl", "a\nb\nc\nd\ne\n")
 	r := tail(t, box, byTwo)
@@ -52,7 +52,7 @@ func TestWhatIsReadAheadComesNext(t *testing.T) {
 	r.want()
 }
 
-func TestABatchThatIsNotDoneComesBeforeWhatWasReadAhead(t *testing.T) {
+func TestABatchThatIsNotDoneComesBeforeLinesReadAhead(t *testing.T) {
 	box := open(t)
 	write(t, box.TasksDir()+"/x.jsonl", "a\nb\nc\n")
 	r := tail(t, box, byTwo)
@@ -75,7 +75,7 @@ func TestNothingIsReadAheadOfAnotherFilesTurn(t *testing.T) {
 	r.want("d", "c")
 }
 
-func TestWhatWasReadAheadCountsOnlyWhileItIsThere(t *testing.T) {
+func TestLinesReadAheadCountOnlyWhileTheFileHasThem(t *testing.T) {
 	for name, test := range map[string]struct {
 		now  string
 		want []string

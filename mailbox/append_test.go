@@ -71,7 +71,7 @@ func TestACallbackStaysInTheMailbox(t *testing.T) { // rows 15, 17 and 29
 	}
 }
 
-// tree lists what is in a directory.
+// tree lists the content of a directory.
 func tree(t *testing.T, dir string) string {
 	t.Helper()
 	var names strings.Builder
@@ -136,7 +136,7 @@ func TestSendersAppendWholeLines(t *testing.T) { // row 13
 	}
 }
 
-func TestAppendSaysWhereTheLineStands(t *testing.T) {
+func TestAppendReturnsTheOffsetOfTheLine(t *testing.T) {
 	root := open(t).Path()
 	for _, before := range []string{"", "a line\n", "torn"} {
 		add(t, root+"/tasks/mailboxd.jsonl", before)
@@ -149,7 +149,7 @@ func TestAppendSaysWhereTheLineStands(t *testing.T) {
 	}
 }
 
-func TestADeadLetterHoldsTheVeryBytes(t *testing.T) {
+func TestADeadLetterHasTheExactBytes(t *testing.T) {
 	box := open(t)
 	now := time.Date(2026, 3, 9, 23, 30, 0, 0, time.FixedZone("", -3600))
 	reasons := []mailbox.Reason{{Field: "task_id", Message: "must be a string"}}

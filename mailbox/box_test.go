@@ -15,7 +15,7 @@ import (
 	"mailboxd/mailbox"
 )
 
-func TestOpenMakesWhatIsMissingForItsOwnerOnly(t *testing.T) { // row 31
+func TestOpenMakesMissingDirectoriesForTheirOwnerOnly(t *testing.T) { // row 31
 	box := open(t)
 	for _, name := range []string{"", "tasks", "results", ".mailboxd", ".mailboxd/tmp"} {
 		info, err := os.Stat(filepath.Join(box.Path(), name))
@@ -24,7 +24,7 @@ func TestOpenMakesWhatIsMissingForItsOwnerOnly(t *testing.T) { // row 31
 			t.Errorf("mode of %q = %v, want drwx------", name, got)
 		}
 	}
-	openAt(t, box.Path()) // and takes what is there
+	openAt(t, box.Path()) // and uses existing directories
 }
 
 func TestOpenResolvesSymlinksInThePath(t *testing.T) {
@@ -36,7 +36,7 @@ func TestOpenResolvesSymlinksInThePath(t *testing.T) {
 	}
 }
 
-func TestOpenRefusesWithTheMend(t *testing.T) { // rows 31 and 32
+func TestOpenRefusesWithARemedy(t *testing.T) { // rows 31 and 32
 	outside := t.TempDir()
 	for _, test := range []struct {
 		name    string
@@ -77,7 +77,7 @@ func TestOpenRefusesWithTheMend(t *testing.T) { // rows 31 and 32
 	}
 }
 
-func TestOpenRefusesWhatBelongsToSomebodyElse(t *testing.T) {
+func TestOpenRefusesADirectoryOfAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give a directory away")
 	}
@@ -97,7 +97,7 @@ func TestOpenTakesADirectoryThatIsASymlinkInside(t *testing.T) {
 	tail(t, box, mailbox.TailOptions{}).want("a")
 }
 
-func TestWarningsSayHowToMend(t *testing.T) {
+func TestWarningsHaveARemedy(t *testing.T) {
 	root, err := os.MkdirTemp("/tmp", "mailbox-test-")
 	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(root) })
@@ -110,7 +110,7 @@ func TestWarningsSayHowToMend(t *testing.T) {
 	}
 }
 
-func TestASecondServerIsToldWhoTheFirstIs(t *testing.T) {
+func TestASecondServerGetsThePIDOfTheFirst(t *testing.T) {
 	box := open(t)
 	first := exec.Command("/proc/self/exe", box.Path())
 	first.Env = append(os.Environ(), "MAILBOX_TEST_PLAYS=lock")
@@ -143,7 +143,7 @@ func TestASecondServerIsToldWhoTheFirstIs(t *testing.T) {
 	}
 }
 
-func TestLockWaitsForTheLastOfAKilledProcess(t *testing.T) {
+func TestLockWaitsForTheDescriptorsOfAKilledProcess(t *testing.T) {
 	box := open(t)
 	cmd := exec.Command(os.Args[0], box.Path())
 	cmd.Env = append(os.Environ(), "MAILBOX_TEST_PLAYS=die holding")
@@ -155,7 +155,7 @@ func TestLockWaitsForTheLastOfAKilledProcess(t *testing.T) {
 	}
 }
 
-func TestLockClearsAwayWhatWasLeftHalfDone(t *testing.T) {
+func TestLockRemovesTemporaryFiles(t *testing.T) {
 	box := open(t)
 	left := box.Path() + "/.mailboxd/tmp/left"
 	write(t, left, "half")

@@ -12,7 +12,7 @@ import (
 	"mailboxd/mailbox"
 )
 
-// draft drafts a result, where the file system can.
+// draft drafts a result, if the file system supports it.
 func draft(t *testing.T, box *mailbox.Box, text string) *mailbox.Draft {
 	t.Helper()
 	p, err := box.DraftResult([]byte(text), 0o600)
@@ -37,7 +37,7 @@ func openIn(t *testing.T, dir string) (n int) {
 	return n
 }
 
-func TestADraftIsNobodysResultUntilItIsPut(t *testing.T) {
+func TestADraftIsInvisibleUntilItIsPut(t *testing.T) {
 	box := open(t)
 	p := draft(t, box, "{}")
 	if left, err := os.ReadDir(box.ResultsDir()); len(left) > 0 || err != nil {
@@ -69,7 +69,7 @@ func TestADraftThatIsDroppedLeavesNothing(t *testing.T) {
 	if n := openIn(t, box.ResultsDir()); n > 0 || len(left) > 0 || err != nil {
 		t.Errorf("%d files are open, and results/ has %v, %v; want nothing", n, left, err)
 	}
-	must(t, p.Put("t")) // anyone who puts it all the same has the result
+	must(t, p.Put("t")) // a later Put still writes the result
 	if got := read(t, box.ResultsDir()+"/t.json"); got != "{}" {
 		t.Errorf("result = %q, want {}", got)
 	}
@@ -86,7 +86,7 @@ func TestADraftOverwritesNothing(t *testing.T) {
 	}
 }
 
-func TestADraftIsPutIntoTheDirectoryOfNow(t *testing.T) {
+func TestADraftIsPutIntoTheCurrentDirectory(t *testing.T) {
 	for name, elsewhere := range map[string]bool{"of the same file system": false, "of another": true} {
 		t.Run(name, func(t *testing.T) {
 			box := open(t)

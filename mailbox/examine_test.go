@@ -11,7 +11,7 @@ import (
 	"mailboxd/mailbox"
 )
 
-func TestExamineSaysWhatOpenWouldAndMakesNothing(t *testing.T) {
+func TestExamineReportsTheErrorsOfOpenAndMakesNothing(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "box")
 	if _, err := mailbox.Examine(root); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("Examine(nothing) = %v; want fs.ErrNotExist", err)
@@ -35,7 +35,7 @@ func TestExamineSaysWhatOpenWouldAndMakesNothing(t *testing.T) {
 	}
 }
 
-func TestServedByFindsWhoHasTheLockAndTakesNone(t *testing.T) {
+func TestServedByFindsTheHolderOfTheLockAndTakesNone(t *testing.T) {
 	box := open(t)
 	if pid, served, err := mailbox.ServedBy(box.Path()); err != nil || served {
 		t.Errorf("ServedBy(unlocked) = %d, %v, %v; want nobody", pid, served, err)

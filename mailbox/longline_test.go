@@ -10,7 +10,7 @@ import (
 	"mailboxd/mailbox"
 )
 
-func TestALongLineSaysWhoseItIsHoweverItIsRead(t *testing.T) { // row 10
+func TestALongLineNamesItsTaskHoweverItIsRead(t *testing.T) { // row 10
 	text := `{"input":"` + strings.Repeat("x", 3000) + `","task_id":"a"}`
 	sum := sha256.Sum256([]byte(text))
 	for _, ending := range []string{"\n", "\r\n"} {
@@ -39,7 +39,7 @@ func TestALongLineSaysWhoseItIsHoweverItIsRead(t *testing.T) { // row 10
 	}
 }
 
-func TestALineBeyondWhatIsStreamedSaysNothing(t *testing.T) { // row 10
+func TestALineLongerThanMostStreamedHasNoOutline(t *testing.T) { // row 10
 	box := open(t)
 	text := `{"task_id":"a","x":"` + strings.Repeat("x", envelope.MostStreamed) + `"}`
 	write(t, box.TasksDir()+"/x.jsonl", text+"\n")

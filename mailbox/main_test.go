@@ -16,7 +16,7 @@ import (
 	"mailboxd/mailbox"
 )
 
-// cast is what the test binary plays when it is another process.
+// cast are the roles of the test binary as another process.
 var cast = map[string]func(args []string){
 	"lock": func(args []string) { // holds the mailbox until its input ends
 		box, err := mailbox.Open(args[0])

@@ -25,7 +25,7 @@ func TestAFileThatIsNotKeptOpenIsReadToItsEndUnderItsNewName(t *testing.T) {
 	r.want()
 }
 
-func TestAFileThatIsGoneAtAStartIsSaidOnce(t *testing.T) {
+func TestAFileThatIsGoneAtAStartIsReportedOnce(t *testing.T) {
 	box := open(t)
 	write(t, box.TasksDir()+"/x.jsonl", "a\n")
 	r := tail(t, box, mailbox.TailOptions{})

@@ -35,7 +35,7 @@ func TestAReferenceStaysInsideTheRoots(t *testing.T) { // row 30
 		"file://host/x":                       nil,
 		"file://huge":                         nil,
 		"file://in":                           nil,
-		"file://b.lang":                       nil, // of the second root
+		"file://b.lang":                       nil, // in the second root
 		"file://more":                         nil,
 		"file://" + more + "/b.lang":          nil,
 		"file:" + more + "/b.lang":            nil,
@@ -43,7 +43,7 @@ func TestAReferenceStaysInsideTheRoots(t *testing.T) { // row 30
 		"file://examples%2Fa.lang":            nil,
 		"http://localhost/x":                  nil,
 		"memory://workflow/../../etc":         nil,
-		"../../etc/shadow":                    nil, // plain text: whose words these are we do not know
+		"../../etc/shadow":                    nil, // plain text: CheckRef does not know its meaning
 		"file:///etc/shadow":                  mailbox.ErrOutside,
 		"file:/etc/shadow":                    mailbox.ErrOutside,
 		"file:///no/such/file":                mailbox.ErrOutside,
@@ -74,7 +74,7 @@ func TestAReferenceStaysInsideTheRoots(t *testing.T) { // row 30
 }
 
 // CLOWL-16.
-func TestWhatAReferenceNamesIsHashed(t *testing.T) {
+func TestAReferencedFileIsHashed(t *testing.T) {
 	box, more := open(t), t.TempDir()
 	write(t, box.Path()+"/a.md", "a")
 	write(t, more+"/b.md", "b")

@@ -12,7 +12,7 @@ import (
 	"mailboxd/mailbox"
 )
 
-// Row 32: what may happen to a file while it is followed, and while it is not.
+// The changes of a file while it is followed, and while it is not.
 
 var long = strings.Repeat("a line that is longer than a block when repeated\n", 200)
 
@@ -99,7 +99,7 @@ func TestAReplacedFileIsReadToItsEndFirst(t *testing.T) {
 	r.again(box, mailbox.TailOptions{}).want()
 }
 
-func TestAReplacedFileHasItsLastWordsOnce(t *testing.T) { // row 12
+func TestTheRestOfAReplacedFileIsReadOnce(t *testing.T) { // row 12
 	synctest.Test(t, func(t *testing.T) {
 		box := open(t)
 		path := box.TasksDir() + "/x.jsonl"
@@ -121,7 +121,7 @@ func TestAReplacedFileHasItsLastWordsOnce(t *testing.T) { // row 12
 	})
 }
 
-func TestAWriterThatHoldsAReplacedFileIsHeard(t *testing.T) {
+func TestLinesOfAWriterThatHoldsAReplacedFileAreRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		box := open(t)
 		path := box.TasksDir() + "/x.jsonl"
@@ -140,7 +140,7 @@ func TestAWriterThatHoldsAReplacedFileIsHeard(t *testing.T) {
 			r.want("late")
 		}
 		r = r.again(box, mailbox.TailOptions{})
-		r.want() // the late lines did not make us forget where b ended
+		r.want() // the late lines do not change the known end of b
 	})
 }
 
@@ -174,7 +174,7 @@ func files(t *testing.T) int {
 	return len(entries)
 }
 
-func TestARenamedFileGoesOn(t *testing.T) {
+func TestARenamedFileIsReadOn(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		box := open(t)
 		path := box.TasksDir() + "/x.jsonl"
@@ -248,7 +248,7 @@ func TestARemovedMailboxIsFollowedWhenItIsBack(t *testing.T) {
 	r.want("b")
 }
 
-func TestWhatIsNoTaskFileIsLeftAlone(t *testing.T) { // row 33
+func TestOtherFilesThanTaskFilesAreIgnored(t *testing.T) { // row 33
 	box := open(t)
 	dir := box.TasksDir()
 	write(t, box.Path()+"/elsewhere", "secret\n")
@@ -274,7 +274,7 @@ func TestWhatIsNoTaskFileIsLeftAlone(t *testing.T) { // row 33
 	}
 }
 
-func TestAnUnfinishedLineIsToldOfOnce(t *testing.T) { // row 12
+func TestAnUnfinishedLineIsReportedOnce(t *testing.T) { // row 12
 	synctest.Test(t, func(t *testing.T) {
 		box := open(t)
 		path := box.TasksDir() + "/x.jsonl"

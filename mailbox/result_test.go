@@ -69,8 +69,8 @@ func TestAResultThatCannotBeWrittenIsNotSeen(t *testing.T) { // row 31
 	}
 }
 
-// mountSmall puts a small file system, furnished as a mailbox, where the
-// mailbox is, and returns a size that does not fit on it.
+// mountSmall mounts a small file system with the directories of a mailbox in its place, and
+// returns a size that does not fit on it.
 func mountSmall(t *testing.T, path string) int {
 	t.Helper()
 	if err := unix.Mount("tmpfs", path, "tmpfs", 0, "size=1m,mode=0700"); err != nil {

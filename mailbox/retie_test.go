@@ -7,7 +7,8 @@ import (
 	"mailboxd/mailbox"
 )
 
-// What was read is not read again after a mailbox was copied, also of a renamed file.
+// A line that was read is not read again after a mailbox was copied, nor after its file was
+// renamed.
 func TestReadingGoesOnInACopyOfTheMailbox(t *testing.T) {
 	box := open(t)
 	write(t, box.TasksDir()+"/x.jsonl", "a\nb\n")

@@ -76,7 +76,7 @@ func (s *State) RunTail(cursors []Cursor, opts TailOptions) *Tail {
 	}, cursors, opts)
 }
 
-// RunFilesChanged returns when a RunFile was last added or removed; zero if there was none ever.
+// RunFilesChanged returns when a RunFile was last added or removed; zero if there never was one.
 func (s *State) RunFilesChanged() (time.Time, error) {
 	var dir unix.Stat_t
 	err := unix.Stat(filepath.Join(s.path, RunFilesName), &dir)
@@ -121,8 +121,9 @@ func (s *State) KeepRunFile(f RunFile) error {
 	return wrapRunFile(f, err)
 }
 
-// EndLine ends the last line of the file of a run that is over: nobody will. It makes a file
-// readable that the agent has closed to its user. It reports whether it changed anything.
+// EndLine ends the last line of the file of a run that is over, because its writer is gone. It
+// makes the file readable if the agent has made it unreadable for its user. It reports whether
+// it changed the file.
 func (s *State) EndLine(f RunFile) (changed bool, err error) {
 	info, err := s.root.Lstat(f.file())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -143,7 +144,7 @@ func (s *State) EndLine(f RunFile) (changed bool, err error) {
 	return changed || ended, wrapRunFile(f, errors.Join(err, file.Close()))
 }
 
-// endLine appends a newline to a file whose last byte is none.
+// endLine appends a newline to a file that doesn't end with one.
 func endLine(file *os.File) (ended bool, err error) {
 	size, err := file.Seek(0, io.SeekEnd)
 	if err != nil || size == 0 {

@@ -47,7 +47,7 @@ func TestTheStateIsPrivate(t *testing.T) {
 	}
 }
 
-func TestAStateDirectoryIsOneMailboxsAndOneProcesss(t *testing.T) {
+func TestAStateDirectoryBelongsToOneMailboxAndOneProcess(t *testing.T) {
 	dir := t.TempDir()
 	open := func(root string) error {
 		s, err := mailbox.OpenState(dir+"/state", dir+"/"+root)

@@ -15,7 +15,7 @@ import (
 	"mailboxd/mailbox"
 )
 
-// durable are the calls whose return says that data is on disk.
+// durable are the calls after whose return the data is on disk.
 var durable = map[string]func(box *mailbox.Box, state *mailbox.State) error{
 	"nameless result": func(box *mailbox.Box, _ *mailbox.State) error {
 		return mailbox.PutNameless(box, "t.json", []byte("{}"), 0o600)
@@ -41,7 +41,7 @@ var durable = map[string]func(box *mailbox.Box, state *mailbox.State) error{
 }
 
 // A marker of internal/fault also fires where its sync is missing, so the system calls count.
-func TestWhatIsDurableIsSyncedBeforeItGetsItsNameAndInItsDirectory(t *testing.T) {
+func TestADurableFileIsSyncedBeforeItIsNamedAndSoIsItsDirectory(t *testing.T) {
 	for what, want := range map[string][]string{
 		"nameless result": {"sync box/results/*", "link"},
 		"named result":    {"sync box/.mailboxd/tmp/*", "link", "unlink"},
@@ -76,7 +76,7 @@ func init() {
 	}
 }
 
-// mark is the file that a traced process asks for before and after what it does.
+// mark is the file that a traced process stats before and after its work.
 const mark = "/mark-of-the-test"
 
 // traced has another process do one of durable, and returns its system calls that change names or

@@ -16,7 +16,7 @@ import (
 	"mailboxd/mailbox"
 )
 
-// A reader is a tail and what its caller has written down.
+// A reader is a tail with the cursors and lines that its caller has saved.
 type reader struct {
 	*mailbox.Tail
 	t       testing.TB
@@ -40,7 +40,7 @@ func (r *reader) rest() (lines []mailbox.Line) {
 		if batch.Empty() {
 			return lines
 		}
-		r.Ahead() // anyone who does so reads the same
+		r.Ahead() // the lines are the same with it
 		lines = append(lines, batch.Lines...)
 		for _, c := range append(batch.More, batch.Cursor) {
 			r.cursors[c.Path] = c
@@ -49,7 +49,7 @@ func (r *reader) rest() (lines []mailbox.Line) {
 	}
 }
 
-// want fails unless the lines that are there now say so.
+// want fails unless the next lines are these.
 func (r *reader) want(texts ...string) []mailbox.Line {
 	r.t.Helper()
 	lines := r.rest()
@@ -59,7 +59,7 @@ func (r *reader) want(texts ...string) []mailbox.Line {
 	return lines
 }
 
-// again opens another tail where this one stopped, as a restart does.
+// again opens another tail at the saved cursors, as a restart does.
 func (r *reader) again(box *mailbox.Box, opts mailbox.TailOptions) *reader {
 	r.Close()
 	return tail(r.t, box, opts, slices.Collect(maps.Values(r.cursors))...)
@@ -72,7 +72,7 @@ func raws(lines []mailbox.Line) (texts []string) {
 	return texts
 }
 
-func TestLinesAreWhatStandsBetweenLineFeeds(t *testing.T) { // rows 7, 8, 9 and 12
+func TestLineFeedsSeparateLines(t *testing.T) { // rows 7, 8, 9 and 12
 	for _, test := range []struct {
 		name, text string
 		want       []string
@@ -120,7 +120,7 @@ func TestTheFirstReadingOfAllIsNoRepetition(t *testing.T) {
 	}
 }
 
-func TestALineKnowsWhereItStands(t *testing.T) {
+func TestALineHasItsOffset(t *testing.T) {
 	box := open(t)
 	write(t, box.TasksDir()+"/x.jsonl", "\uFEFFa\r\n\nbc\n")
 	r := tail(t, box, mailbox.TailOptions{})
@@ -201,7 +201,7 @@ func TestFilesTakeTurns(t *testing.T) { // row 45
 	tail(t, box, mailbox.TailOptions{BatchLines: 1}).want("a", "b", "a", "b", "a", "a")
 }
 
-func TestFromEndSkipsOnlyWhatIsThere(t *testing.T) { // row 45
+func TestFromEndSkipsOnlyExistingLines(t *testing.T) { // row 45
 	box := open(t)
 	write(t, box.TasksDir()+"/x.jsonl", strings.Repeat("old\n", 1000)+"unfin")
 	opts := mailbox.TailOptions{FromEnd: true}

@@ -12,7 +12,7 @@ import (
 	"mailboxd/mailbox"
 )
 
-func TestAnUnreadableFileIsToldOfOnceAndRetried(t *testing.T) { // row 33
+func TestAnUnreadableFileIsReportedOnceAndRetried(t *testing.T) { // row 33
 	if os.Geteuid() == 0 {
 		asNobody(t)
 		return
@@ -33,7 +33,7 @@ func TestAnUnreadableFileIsToldOfOnceAndRetried(t *testing.T) { // row 33
 	r.want("a")
 }
 
-func TestAFullTableOfFilesIsGotOver(t *testing.T) {
+func TestTheTailRecoversFromAFullTableOfFiles(t *testing.T) {
 	box := open(t)
 	write(t, box.TasksDir()+"/x.jsonl", "a\n")
 	r := tail(t, box, mailbox.TailOptions{})
@@ -50,7 +50,7 @@ func TestAFullTableOfFilesIsGotOver(t *testing.T) {
 	r.want("a")
 }
 
-// asNobody runs the test that calls it again, as a user whom permissions bind.
+// asNobody runs the calling test again, as the user nobody, for whom permissions hold.
 func asNobody(t *testing.T) {
 	t.Helper()
 	dir := t.TempDir()

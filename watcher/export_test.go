@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Pace is for tests with a fake clock, which events of a real file system do not
-// obey. Its hints are those for now and those for soon.
+// Pace is for tests with a fake clock, because events of a real file system use the real one.
+// Its hints are those for now and those for soon.
 func Pace(ctx context.Context, now, soon chan struct{}, look func()) {
 	pace(ctx, hints{now, soon}, look)
 }
@@ -18,7 +18,8 @@ const (
 	Patience = besideDelay
 )
 
-// IsSound reports what a rescan would find after something that gives no event.
+// IsSound reports whether all watches are valid, as a rescan finds it after a change without
+// an event.
 func IsSound(dirs []string, unseen func()) bool {
 	e := listener{dirs: dirs, next: time.NewTimer(time.Hour)}
 	defer e.closing.Wait()

@@ -28,7 +28,7 @@ func TestALookFollowsWhenEventsWereLost(t *testing.T) {
 	looks, seen := 0, 0
 	look := func() {
 		looks++
-		if looks == 1 { // nobody takes events while a look lasts, so more than the queue holds are lost
+		if looks == 1 { // no events are read during a look, so a full queue loses some
 			for i := range most + 5000 {
 				if err := os.WriteFile(filepath.Join(dir, fmt.Sprint(i)), nil, 0o600); err != nil {
 					t.Error(err)

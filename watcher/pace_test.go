@@ -11,7 +11,7 @@ import (
 	"mailboxd/watcher"
 )
 
-// times runs pace while hinter hints, and returns when the looks were.
+// times runs pace while hinter hints, and returns the times of the looks.
 func times(t *testing.T, took time.Duration, hinter func(hint func())) (looks []time.Duration) {
 	return timesOfBoth(t, took, func(now, _ func()) { hinter(now) })
 }
@@ -37,7 +37,7 @@ func timesOfBoth(t *testing.T, took time.Duration, hinter func(now, soon func())
 		}
 	}
 	hinter(hint(now), hint(soon))
-	time.Sleep(time.Hour) // nothing happens any more
+	time.Sleep(time.Hour) // no more hints
 	cancel()
 	pacing.Wait()
 	return looks
@@ -125,10 +125,10 @@ func TestTheGapGrowsInABurstAndNotWithoutOne(t *testing.T) {
 	})
 }
 
-func TestWhatNobodyWaitsForIsLookedAtTogetherAndWithWhatComesFirst(t *testing.T) {
+func TestHintsThatMayWaitCauseOneLookTogetherWithOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		got := timesOfBoth(t, 0, func(now, soon func()) {
-			for range 9 { // they put nothing off
+			for range 9 { // these don't delay the look
 				soon()
 				time.Sleep(watcher.Patience / 10)
 			}

@@ -8,7 +8,7 @@ import (
 	"mailboxd/watcher"
 )
 
-func TestARescanWatchesAnewOnlyWhatIsNotWatchedAnyMore(t *testing.T) {
+func TestARescanRenewsOnlyInvalidWatches(t *testing.T) {
 	for name, c := range map[string]struct {
 		unseen func(above string) error
 		want   bool

@@ -16,8 +16,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// watch watches the directories until the test ends. Every look sends on looks
-// as soon as somebody listens, so that the test sees each.
+// watch watches the directories until the test ends. Every look sends on looks and blocks until
+// the test receives, so that the test sees each.
 func watch(t *testing.T, rescan time.Duration, dirs ...string) (looks <-chan struct{}) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -80,7 +80,7 @@ func TestWatchLooksAtEveryKindOfChange(t *testing.T) {
 	}
 }
 
-func TestWhatHappensBesideIsLookedAtToo(t *testing.T) {
+func TestAnEventInABesideDirectoryCausesALook(t *testing.T) {
 	dir, beside := t.TempDir(), t.TempDir()+"/beside"
 	if err := os.Mkdir(beside, 0o700); err != nil {
 		t.Fatal(err)

@@ -80,7 +80,7 @@ func (e *mcpEditor) until(id string, seen func() bool) {
 		select {
 		case <-e.changed:
 		case <-e.t.Context().Done():
-			e.t.Fatalf("waited for %s in vain", id)
+			e.t.Fatalf("waited for %s, which did not come", id)
 		}
 	}
 }

@@ -6,7 +6,7 @@ The contract of an agent with `dialect: cap`, as it is used here:
   - the conversation comes on standard input (and lies in
     $MAILBOX_CONVERSATION_FILE): a CAP message a line, the request first;
   - it prints messages, one JSON object a line, and exits. What it leaves out, its
-    own name, the task and to whom, is the mailbox's to supply;
+    own name, the task and the recipient, comes from mailboxd;
   - a message to the requester is the answer. One to somebody else is a question:
     the task waits, and the agent is run again when there is a reply. A question to
     the requester says "expects_reply": true, or it would be the answer.

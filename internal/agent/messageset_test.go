@@ -39,7 +39,7 @@ func speaking(t testing.TB, d envelope.Dialect, text string) *agent.Agent {
 	return bound(t, b)
 }
 
-// words says who does what to whom, of each message.
+// words returns the sender, the act and the recipient of each message.
 func words(said []envelope.Message) string {
 	var list []string
 	for _, m := range said {

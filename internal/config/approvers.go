@@ -34,7 +34,7 @@ func (a Approver) sameProof(b Approver) bool {
 	return a.Proof == b.Proof && slices.Equal(a.Keys, b.Keys)
 }
 
-// fillApprover is a decoding hook: a uid that is left out is nobody's.
+// fillApprover is a decoding hook: a missing uid means no user.
 func fillApprover(from, to reflect.Value) (any, error) {
 	if to.Type() == reflect.TypeFor[Approver]() && from.Kind() == reflect.Map {
 		to.Set(reflect.ValueOf(Approver{UID: noUID}))

@@ -9,8 +9,8 @@ import (
 	"mailboxd/internal/task"
 )
 
-// The task at the top lends, and began before anybody limited the account; the one between
-// has the limit. Schedule 303239 of the simulator found that it was lost.
+// The top task lends, and began before the account had a limit; the task between has the limit.
+// Schedule 303239 of the simulator lost it.
 func TestTheLimitOfAnAncestorHoldsAlsoWhenItsParentLends(t *testing.T) {
 	day := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	most := int64(100)

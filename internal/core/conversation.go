@@ -77,8 +77,8 @@ func (d *decision) atAttempt(seq int64, was Seen) (*Task, error) {
 	return t, nil
 }
 
-// Reconsider returns a task to review. The agent answered the overseer's question and kept
-// its answer.
+// Reevaluate returns a task to review. The agent answered the overseer's question and kept its
+// answer.
 type Reevaluate struct {
 	Task     int64
 	Seen     Seen

@@ -17,7 +17,7 @@ type Command interface{ decide(*decision) error }
 //
 // The commands are Accept, Judge, Route, Unbind, Hold, Release, Answer, ReviewDue, Cancel, Resubmit,
 // Intend, HoldRecovered, HoldObstructed, HoldRestored, Finish, EndRun, Retry, PutBack, KeepUnread, Reread,
-// Void, Claim, Renew, Lapse, TakeAnswer, RefuseAnswer, Wait, Wake, Reconsider, SendBack, PassReview and
+// Void, Claim, Renew, Lapse, TakeAnswer, RefuseAnswer, Wait, Wake, Reevaluate, SendBack, PassReview and
 // FailReview.
 func Decide(s *State, c Command, cfg Config, now time.Time) ([]Event, error) {
 	d := decision{state: s, cfg: cfg, now: now}

@@ -12,8 +12,8 @@ import (
 	"mailboxd/internal/task"
 )
 
-// A mutant is a planted fault: it changes what the core is asked, what it answers, or
-// what the journal keeps.
+// A mutant is a planted fault: it changes a command to the core, its events, or the content of
+// the journal.
 type mutant struct {
 	name    string
 	command func(*world, core.Command)
@@ -21,7 +21,7 @@ type mutant struct {
 	journal func([]core.Event) []core.Event
 }
 
-// without drops the events of a command whose change is of a type.
+// without drops the events of a command with a change of a type.
 func without[C core.Change](applies func(core.Command) bool) func(*world, core.Command, []core.Event) []core.Event {
 	return func(_ *world, c core.Command, events []core.Event) []core.Event {
 		if !applies(c) {
@@ -48,7 +48,7 @@ func changing[C core.Change](change func(*world, C)) func(*world, core.Command, 
 	}
 }
 
-// intending changes what the core is told about a run that is about to begin.
+// intending changes the facts about a run that is about to begin.
 func intending(change func(*core.Intend)) func(*world, core.Command) {
 	return func(_ *world, c core.Command) {
 		if i, ok := c.(*core.Intend); ok {

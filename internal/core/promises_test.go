@@ -20,7 +20,7 @@ var moves = map[task.State][]task.State{
 	task.Review:   {task.Done, task.Queued},
 }
 
-// check holds one event to the promises, before it is applied.
+// check checks one event against the promises, before it is applied.
 func (w *world) check(e core.Event) {
 	t := w.state.Task(e.Task)
 	w.checkRoute(t, e)
@@ -144,8 +144,8 @@ func (w *world) end(seq int64, c *core.Moved) {
 	}
 }
 
-// checkDecision remembers to what a person agreed, and wants them to be somebody else
-// than the requester.
+// checkDecision records the content that a person approved, and checks that the person is not
+// the requester.
 func (w *world) checkDecision(t *core.Task, c *core.Concluded) {
 	if c.Consent.Decision != task.Approved {
 		return
@@ -175,7 +175,7 @@ func (w *world) executions(_ envelope.ID, seq int64) (n int) {
 	return n
 }
 
-// promises holds the state to what is always true.
+// promises checks the state for the promises that always hold.
 func (w *world) promises() {
 	w.solvent()
 	for _, t := range w.open() {
@@ -203,8 +203,7 @@ func open(c *task.Consent) *task.Consent {
 	return c
 }
 
-// settle lets everything come to its end, without crashes, and holds what is there then
-// to the promises.
+// settle lets everything end, without crashes, and checks the promises for the final state.
 func (w *world) settle() {
 	w.pick = func(n int) int { return n - 1 } // no crash, no fault, no delay
 	w.rules -= w.rules % 5                    // what was refused for a while is allowed
@@ -235,7 +234,7 @@ func (w *world) takeAll() {
 	}
 }
 
-// further does for a task what somebody would do in the end.
+// further does the next step that a person or program would do for a task.
 func (w *world) further(t *core.Task) {
 	by, seen, request := core.By{Who: "root"}, core.See(t.Task), w.seen(t).request()
 	bob := core.Person{Names: []string{"bob"}}

@@ -6,7 +6,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Rapid plays the same world, and makes a schedule that breaks a promise shorter.
+// Rapid runs the same world, and shortens a schedule that breaks a promise.
 func TestRapidSchedulesKeepThePromises(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "pick") })

@@ -9,7 +9,7 @@ import (
 	"mailboxd/internal/task"
 )
 
-// A task was taken back from its agent, and given to another one, after a worker read it.
+// A task was taken back from its agent and given to another one after a worker read it.
 func TestACommandForTheEarlierAgentOfATaskIsStale(t *testing.T) {
 	read := task.Task{Seq: 1, ID: "t1", State: task.Queued, Agent: "a", Latest: true}
 	now := read

@@ -18,8 +18,8 @@ import (
 
 var update = flag.Bool("update", false, "write what happens into testdata")
 
-// Each file of testdata is a scenario: commands, and below each the events that come of
-// it. The commands are those of scenario.run.
+// Each file of testdata is a scenario: commands, each with its events below it. The commands
+// are those of scenario.run.
 func TestEveryScenarioHasTheEventsOfItsFile(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {

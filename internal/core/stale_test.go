@@ -27,7 +27,8 @@ func TestAnUnreadableAnswerHoldsOnlyTheRunThatGaveIt(t *testing.T) {
 	}
 }
 
-// A command is about what its caller saw. A claim changes a task in an inbox in its lease alone.
+// A command refers to the state that its caller saw. A claim of a task in an inbox changes only
+// the lease.
 func TestACommandAboutATaskThatHasChangedIsStale(t *testing.T) {
 	later := time.Unix(99, 0)
 	for name, c := range map[string]struct {

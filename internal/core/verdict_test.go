@@ -10,7 +10,7 @@ import (
 	"mailboxd/internal/task"
 )
 
-// A hold that would outlast the deadline keeps a task that nobody may start any longer.
+// A hold that would last beyond the deadline would keep a task that may no longer start.
 func TestATaskThatIsHeldWaitsUntilItsDeadlineAtMost(t *testing.T) {
 	deadline, sooner := time.Unix(100, 0), time.Unix(50, 0)
 	admits := task.Verdict{Admit: true, Terms: task.Terms{Deadline: deadline}}
@@ -36,7 +36,7 @@ func TestATaskThatIsHeldWaitsUntilItsDeadlineAtMost(t *testing.T) {
 	}
 }
 
-// What the approver saw, and what would run now, have to be the same.
+// The content that the approver saw must be the content that would run now.
 func TestAnApprovalOfContentThatHasChangedSinceIsRefused(t *testing.T) {
 	now := time.Unix(100, 0)
 	held := task.Task{Seq: 1, ID: "t", Revision: 1, Latest: true, State: task.Held, Reasons: []task.Reason{task.Approval}}

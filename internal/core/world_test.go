@@ -16,47 +16,44 @@ import (
 	"mailboxd/internal/task"
 )
 
-// A world is everything outside the core, in memory: task files, the journal, runs,
-
-// result files, people and the clock. It does one random thing after another, loses
-
-// what isn't durable in crashes, and holds what it sees to the promises of the daemon.
-
+// A world is everything outside the core, in memory: task files, the journal, runs, result
+// files, people and the clock. It does one random step after another, loses volatile data in
+// crashes, and checks the promises of the daemon.
 type world struct {
 	pick func(n int) int // chooses a number below n
 	bug  *mutant         // a planted fault; nil: none
 	now  time.Time
 	cfg  core.Config
 	err  error
-	log  []string // what happened, for people; only when a schedule is told again
+	log  []string // the steps, for people; only when a schedule is repeated for its text
 	tell bool
 
 	// Durable.
 	lines   []line
 	journal []group
-	runs    map[task.RunName]*run // of the keeper, which outlives the daemon
+	runs    map[task.RunName]*run // of the keeper, which survives the daemon
 	files   map[envelope.ID]resultFile
-	booked  map[task.RunName]*task.Run // what runs have reserved and spent
-	rules   int                        // changes what approvals are asked for
-	offset  int                        // how many lines the journal has
+	booked  map[task.RunName]*task.Run // reservations and spending of runs
+	rules   int                        // a change of the content to approve
+	offset  int                        // number of lines in the journal
 
 	// Volatile.
 	state  *core.State
-	stale  []core.Command // with facts that were gathered a while ago
+	stale  []core.Command // their facts are old
 	starts []task.RunName // intended, and not begun
 	waits  map[int64]wait // for a budget
 
-	// What was seen, for the checks.
-	approved map[string]bool // what a person agreed to: a task and a digest
+	// Observed facts, for the checks.
+	approved map[string]bool // approved content: a task and a digest
 	shown    map[int64]int   // how often a revision ended
 	requests map[int64]line
 	results  map[int64][]byte
-	tokens   map[int64]string        // the lease that is in force
+	tokens   map[int64]string        // the current lease
 	leased   map[int64]time.Time     // and its end
 	begun    map[int64]int           // how often a revision was begun
-	allowed  map[int64]int           // how often it may be
-	asked    map[*core.Answer]string // the digest that a person looked at
-	passed   map[int64]bool          // of which answers an overseer approves
+	allowed  map[int64]int           // the permitted number
+	asked    map[*core.Answer]string // the digest that a person saw
+	passed   map[int64]bool          // the answers that an overseer approves
 	chosen   map[int64]string        // the agent that was chosen for a task
 	doing    core.Command
 	answer   error // of the core
@@ -89,7 +86,7 @@ func (l line) request() envelope.Task {
 // follows reports whether a task gets the outcome of another one, so that it never runs.
 func (l line) follows() bool { return l.agent == follows && l.id != names[0] }
 
-// The agents of the world, by what they are there for.
+// The agents of the world, by their behavior.
 
 const (
 	plain    = "plain"    // runs once
@@ -98,7 +95,7 @@ const (
 	asksPost = "post"     // shows its answer after an approval
 	fetches  = "fetches"  // fetches its tasks
 	windowed = "windowed" // waits for a change window
-	speaks   = "speaks"   // asks something before it answers
+	speaks   = "speaks"   // asks a question before it answers
 	overseen = "overseen" // has an overseer
 	follows  = "follows"  // gets the outcome of t0, whose command it has too
 )
@@ -110,14 +107,14 @@ const slots = 3
 // names are the ids of all tasks.
 var names = []envelope.ID{"t0", "t1", "t2", "t3"}
 
-// A group is what one transaction makes durable.
+// A group has the events of one transaction.
 
 type group struct {
 	events []core.Event
 	offset int
 }
 
-// A run is what the keeper knows of an attempt.
+// A run is the keeper's record of an attempt.
 
 type run struct {
 	id    envelope.ID
@@ -125,12 +122,12 @@ type run struct {
 	ended bool
 	ok    bool
 	again bool // it asks for another attempt
-	end   bool // somebody cancels it
+	end   bool // its cancellation was requested
 	said  int64
-	final bool // it has said all
+	final bool // it prints no more
 }
 
-// A resultFile is what lies in results/.
+// A resultFile is a file in results/.
 
 type resultFile struct {
 	seq  int64 // 0: another program has placed it
@@ -163,7 +160,7 @@ func (w *world) note(format string, args ...any) {
 	}
 }
 
-// play does so many random steps, and then lets everything come to its end.
+// play does that many random steps, and then settles.
 
 func (w *world) play(steps int) error {
 	if w.pick(3) == 0 {
@@ -213,9 +210,9 @@ func (w *world) step() {
 	}
 }
 
-// changeRules is an operator who edits the configuration: what waits is judged again.
+// changeRules changes the configuration, as an operator does: waiting tasks are judged again.
 
-// any is one of the tasks; nil when there is none.
+// any returns one of the tasks; nil if there is none.
 
 func (w *world) any() *core.Task {
 	id := names[w.pick(len(names))]
@@ -230,7 +227,7 @@ func (w *world) append() {
 	w.lines = append(w.lines, line{id: names[w.pick(len(names))], content: w.pick(2), agent: agents[w.pick(len(agents))]})
 }
 
-// verdict is what policy says of a request now.
+// verdict returns the current verdict of policy on a request.
 
 func (w *world) verdict(l line) task.Verdict {
 	v := task.Verdict{Admit: true, Digest: fmt.Sprintf("%s rules %d", l.hash(), w.rules), Terms: l.terms()}
@@ -275,11 +272,11 @@ func (w *world) takeLines() {
 	}
 }
 
-// next is the Seq of the next task.
+// next returns the Seq of the next task.
 
 func (w *world) next() int64 { return int64(len(w.requests) + 1) }
 
-// decide asks the core, perhaps with a planted fault.
+// decide calls the core, perhaps with a planted fault.
 
 func (w *world) decide(c core.Command) []core.Event {
 	w.doing = c
@@ -307,7 +304,7 @@ func (w *world) decide(c core.Command) []core.Event {
 	return events
 }
 
-// nameOf is the revision that an event is about.
+// nameOf names the revision of an event.
 
 func (w *world) nameOf(e core.Event) string {
 	if t := w.state.Task(e.Task); t != nil {
@@ -316,7 +313,7 @@ func (w *world) nameOf(e core.Event) string {
 	return "new"
 }
 
-// brief is a change in a few words.
+// brief describes a change in a few words.
 
 func brief(c core.Change) string {
 	switch c := c.(type) {
@@ -376,52 +373,7 @@ func (w *world) commit(events []core.Event, offset int) {
 	w.promises()
 }
 
-// seen is a task's line.
-
-// look does what the daemon does for a task as it stands.
-
-// judge judges a task again; perhaps the command comes much later.
-
-// later does a command now, or keeps it for later, when its facts may be old.
-
-// old does a command whose facts were gathered a while ago.
-
-// adopt takes a result file that another program has placed, or refuses it.
-
-// start intends to run a queued task when a slot is free, and nothing holds it.
-
-// busy is how many tasks have a slot.
-
-// names lists the runs of the keeper in a fixed order.
-
-// begin has the keeper begin an intended run.
-
-// endOne ends a run, and tells the daemon, which may be told once more.
-
-// heard tells the core how a run ended.
-
-// speak ends a run whose agent asks something.
-
-// oversee is the overseer of an agent, who has looked at its answer.
-
-// recoverRun takes up a run whose daemon is gone.
-
-// tend looks after a task that waits for its agent.
-
-// program is a program that fetches a task, renews its lease, or answers.
-
-// person is somebody at the command line.
-
-// digestAsked is the digest of what an approver is asked about a task.
-
-// release releases a task, or has its answer read again.
-
-// place is another program that places a result file.
-
-// show puts the result file of a task that is over, or its entry in the history.
-
-// crash loses what isn't durable, and starts again from the journal.
-
+// crash loses volatile data, and starts again from the journal.
 func (w *world) crash() {
 	w.crashes++
 	w.note("crash")

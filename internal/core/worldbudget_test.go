@@ -11,7 +11,7 @@ import (
 	"mailboxd/internal/task"
 )
 
-// What the tasks of a world may spend, and how they ask for others.
+// Spending of the tasks of a world, and their requests for other tasks.
 
 const (
 	spends = "spends" // has a budget, and an account of the day
@@ -23,14 +23,13 @@ const (
 	maxOthers = 3
 )
 
-// A wait is a task that waits for a budget, until a run gives something back or the day
-// is over.
+// A wait is a task that waits for a budget, until a run releases some or the day ends.
 type wait struct {
 	short *core.Shortfall
 	day   string
 }
 
-// terms are what a request may spend.
+// terms returns the limits of a request.
 func (l line) terms() (terms task.Terms) {
 	own := map[string]int64{spends: 40, fetches: 30}[l.agent]
 	if l.agent == fetches && l.content == 0 || own == 0 && l.agent != shares {
@@ -45,7 +44,7 @@ func (l line) terms() (terms task.Terms) {
 
 func tokens(n int64) envelope.Budget { return envelope.Budget{Tokens: &n} }
 
-// held is what a run has reserved; 0 also for one without a limit.
+// held returns the reservation of a run; 0 also for one without a limit.
 func held(r *task.Run) int64 {
 	if r.Reserved.Tokens == nil {
 		return 0
@@ -53,13 +52,13 @@ func held(r *task.Run) int64 {
 	return *r.Reserved.Tokens
 }
 
-// askers are the agents whose runs ask others for something, and who those are.
+// askers are the agents whose runs request other tasks, each with the agents of these.
 var (
 	askers = []string{spends, spends, shares, fetches, plain}
 	asked  = []string{spends, shares, plain, fetches}
 )
 
-// ask has the agent of a run ask for another task, or of one that it had.
+// ask has the agent of a run request another task, or an earlier one again.
 func (w *world) ask() {
 	var busy []*core.Task
 	for _, t := range w.open() {
@@ -77,7 +76,7 @@ func (w *world) ask() {
 	w.look(w.state.Latest(l.id))
 }
 
-// above are the tasks above one, the nearest first.
+// above returns the ancestors of a task, the nearest first.
 func (w *world) above(parent int64) (all []task.Task) {
 	for t := w.state.Task(parent); t != nil; t = w.state.Task(t.Parent) {
 		all = append(all, t.Task)
@@ -85,7 +84,7 @@ func (w *world) above(parent int64) (all []task.Task) {
 	return all
 }
 
-// children counts the tasks that a run of a task has asked for.
+// children returns the number of tasks that a run of a task has requested.
 func (w *world) children(parent int64) (n int) {
 	for seq := range w.requests {
 		if t := w.state.Task(seq); t != nil && t.Parent == parent {
@@ -95,8 +94,8 @@ func (w *world) children(parent int64) (n int) {
 	return n
 }
 
-// admit is the verdict on a request for a new revision, whose parent has asked for so
-// many others.
+// admit returns the verdict on a request for a new revision, whose parent has requested that
+// many other tasks.
 func (w *world) admit(l line, others int) task.Verdict {
 	v := w.verdict(l)
 	if above := w.above(l.parent); v.Admit && len(above) > 0 {
@@ -105,21 +104,21 @@ func (w *world) admit(l line, others int) task.Verdict {
 	return v
 }
 
-// meter has a run say what it has spent.
+// meter has a run report its spending.
 func (w *world) meter() {
 	if runs := w.names(); len(runs) > 0 {
 		w.spend(runs[w.pick(len(runs))])
 	}
 }
 
-// spend has a run spend something of what it may, and say so.
+// spend has a run spend a part of its limit, and report it.
 func (w *world) spend(name task.RunName) {
 	if r, has := w.runs[name], w.booked[name]; has != nil && !r.final {
 		r.said += int64(w.pick(int(held(has)-r.said) + 1))
 	}
 }
 
-// cost is what a run that is over has spent; nil when nobody counts.
+// cost returns the spending of an ended run; nil if unknown.
 func (w *world) cost(name task.RunName) *int64 {
 	r, has := w.runs[name], w.booked[name]
 	if has == nil || has.Reserved.Tokens == nil {
@@ -131,7 +130,7 @@ func (w *world) cost(name task.RunName) *int64 {
 	return &said
 }
 
-// spending gathers what is spent and reserved before a run begins.
+// spending returns the amounts spent and reserved before a run begins.
 func (w *world) spending(t *core.Task, run task.Run) (s core.Spending) {
 	s.Own = w.tree(t.Seq)
 	for _, above := range w.above(t.Parent) {
@@ -162,7 +161,8 @@ func (w *world) lastRun(seq int64) (last *task.Run) {
 	return last
 }
 
-// spent is what a run that is over counts with: as it was reserved when nobody knows.
+// spent returns the amount that counts for an ended run: its reservation if its spending is
+// unknown.
 func spent(r *task.Run) int64 {
 	switch {
 	case !r.Settled:
@@ -173,7 +173,7 @@ func spent(r *task.Run) int64 {
 	return held(r)
 }
 
-// tree is what a task and those below it have spent and reserved.
+// tree returns the amounts spent and reserved by a task and its descendants.
 func (w *world) tree(seq int64) (sum task.TreeCost) {
 	for name, r := range w.booked {
 		t := w.state.Task(name.Task)
@@ -188,7 +188,7 @@ func (w *world) tree(seq int64) (sum task.TreeCost) {
 	return sum
 }
 
-// outstanding is what is reserved for a run that isn't over.
+// outstanding returns the reservation of a run that has not ended.
 func outstanding(r *task.Run) int64 {
 	if r.Settled {
 		return 0
@@ -196,7 +196,7 @@ func outstanding(r *task.Run) int64 {
 	return held(r)
 }
 
-// balance is what the runs that count for an account have spent and reserved.
+// balance returns the amounts spent and reserved by the runs of an account.
 func (w *world) balance(owner, day string) (b task.Balance) {
 	b.Owner, b.Day = owner, day
 	for _, r := range w.booked {
@@ -208,7 +208,7 @@ func (w *world) balance(owner, day string) (b task.Balance) {
 	return b
 }
 
-// book counts what events say of runs, as the ledger does.
+// book records the events about runs, as the ledger does.
 func (w *world) book(events []core.Event) {
 	for _, e := range events {
 		switch c := e.Change.(type) {
@@ -226,14 +226,14 @@ func (w *world) book(events []core.Event) {
 	}
 }
 
-// lend changes what a run has that isn't over.
+// lend changes the reservation of a run that has not ended.
 func (w *world) lend(lender task.RunName, change int64) {
 	if r := w.booked[lender]; r != nil && !r.Settled && r.Reserved.Tokens != nil {
 		r.Reserved = tokens(max(0, held(r)+change))
 	}
 }
 
-// giveBack settles a run, which gives back what it hasn't spent.
+// giveBack settles a run, which releases its unspent reservation.
 func (w *world) giveBack(name task.RunName, how task.Run, void bool) {
 	r := w.booked[name]
 	if r == nil || r.Settled {
@@ -251,7 +251,7 @@ func (w *world) giveBack(name task.RunName, how task.Run, void bool) {
 	w.wake(name, r)
 }
 
-// wake ends the waits for what a run has given back.
+// wake ends the waits for the budget that a run has released.
 func (w *world) wake(name task.RunName, r *task.Run) {
 	keys := []core.LimitKey{{Task: name.Task}}
 	for _, a := range r.Terms.Accounts {
@@ -269,20 +269,20 @@ func (w *world) wake(name task.RunName, r *task.Run) {
 	}
 }
 
-// await remembers that a task waits for a budget.
+// await records that a task waits for a budget.
 func (w *world) await(t *core.Task) {
 	if short, ok := errors.AsType[*core.Shortfall](w.answer); ok && short.Waits && t.WaitsForBudget() {
 		w.waits[t.Seq] = wait{short: short, day: task.Day(w.now)}
 	}
 }
 
-// waitsStill reports whether a task waits for a budget, and nothing has woken it.
+// waitsStill reports whether a task waits for a budget and was not woken.
 func (w *world) waitsStill(t *core.Task) bool {
 	waits, ok := w.waits[t.Seq]
 	return ok && t.WaitsForBudget() && waits.day == task.Day(w.now)
 }
 
-// checkIntent holds what a run may spend to the promises, and where it stands.
+// checkIntent checks the limit of a run, and its place in the order, against the promises.
 func (w *world) checkIntent(t *core.Task, run task.Run) {
 	if held(&run) < 0 {
 		w.fail("%s may spend %d", t.ID, held(&run))
@@ -302,8 +302,8 @@ func (w *world) checkIntent(t *core.Task, run task.Run) {
 	}
 }
 
-// solvent fails when more is spent and reserved of a limit than there is: no run of the
-// world spends more than it may.
+// solvent fails if more is spent and reserved of a limit than it has: no run of the world
+// spends more than its limit.
 func (w *world) solvent() {
 	days := map[string]bool{}
 	for name, r := range w.booked {
@@ -327,7 +327,7 @@ func (w *world) solvent() {
 	}
 }
 
-// checkExcess wants a task to be refused for its budget only when something is spent.
+// checkExcess checks that a task is refused for its budget only if some of it is spent.
 func (w *world) checkExcess(t *core.Task) {
 	for name, r := range w.booked {
 		if spent(r) > 0 || w.runs[name] != nil && w.runs[name].said > 0 {
@@ -337,7 +337,7 @@ func (w *world) checkExcess(t *core.Task) {
 	w.fail("%s is refused for its budget, and nothing is spent", t.ID)
 }
 
-// reserves describes what a run may spend.
+// reserves describes the limit of a run.
 func reserves(r *task.Run) string {
 	words := "RunIntended"
 	if r.Reserved.Tokens != nil {

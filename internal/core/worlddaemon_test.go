@@ -14,8 +14,9 @@ import (
 	"mailboxd/internal/task"
 )
 
-// What the daemon of a world does with its tasks.
+// The daemon's work on the tasks of a world.
 
+// look does the daemon's work for a task in its state.
 func (w *world) look(t *core.Task) {
 	if t == nil {
 		return
@@ -40,6 +41,7 @@ func (w *world) look(t *core.Task) {
 	}
 }
 
+// judge judges a task again; the command may come much later.
 func (w *world) judge(t *core.Task) {
 	if core.Unread(t.Task) {
 		return
@@ -94,6 +96,7 @@ func (w *world) follow(t *core.Task) {
 	w.later(finish)
 }
 
+// later does a command now, or keeps it until its facts are old.
 func (w *world) later(c core.Command) {
 	if w.pick(2) == 0 {
 		w.stale = append(w.stale, c)
@@ -102,6 +105,7 @@ func (w *world) later(c core.Command) {
 	w.do(c)
 }
 
+// old does a command whose facts are old.
 func (w *world) old() {
 	if len(w.stale) == 0 {
 		return
@@ -112,6 +116,7 @@ func (w *world) old() {
 	w.do(c)
 }
 
+// adopt accepts or refuses a result file of another program.
 func (w *world) adopt(t *core.Task, file resultFile) {
 	agent := w.seen(t).agent
 	if agent == asksPre || agent == asksPost || agent == overseen {
@@ -128,6 +133,7 @@ func (w *world) adopt(t *core.Task, file resultFile) {
 	w.do(&core.TakeAnswer{Task: t.Seq, Seen: core.See(t.Task), Result: envelope.Result{TaskID: t.ID, Status: envelope.OK}, Bytes: []byte(file.body)})
 }
 
+// start intends to run a queued task if a slot is free and no reason holds it.
 func (w *world) start(t *core.Task) {
 	if w.takeBack(t) {
 		return
@@ -164,6 +170,7 @@ func (w *world) start(t *core.Task) {
 
 func agreed(seq int64, digest string) string { return fmt.Sprint(seq, " ", digest) }
 
+// busy returns the number of taken slots.
 func (w *world) busy() (n int) {
 	for _, name := range w.names() {
 		if !w.runs[name].ended {
@@ -173,12 +180,14 @@ func (w *world) busy() (n int) {
 	return n + len(w.starts)
 }
 
+// names lists the runs of the keeper in a fixed order.
 func (w *world) names() []task.RunName {
 	return slices.SortedFunc(maps.Keys(w.runs), func(a, b task.RunName) int {
 		return cmp.Or(cmp.Compare(a.Task, b.Task), cmp.Compare(a.Attempt, b.Attempt))
 	})
 }
 
+// begin has the keeper begin an intended run.
 func (w *world) begin() {
 	if len(w.starts) == 0 {
 		return
@@ -209,6 +218,7 @@ func (w *world) begin() {
 	}
 }
 
+// endOne ends a run, and reports it to the daemon, perhaps twice.
 func (w *world) endOne() {
 	runs := w.names()
 	if len(runs) == 0 {
@@ -258,6 +268,7 @@ func (w *world) received(name task.RunName) {
 	}
 }
 
+// speak ends a run whose agent asks a question.
 func (w *world) speak(t *core.Task, how task.Run) {
 	how.Cause = task.CauseNoAnswer
 	events := w.decide(&core.EndRun{Task: t.Seq, Run: how})
@@ -277,6 +288,7 @@ func (w *world) finish(t *core.Task, how task.Run, status envelope.Status, kind 
 	})
 }
 
+// recoverRun continues a run after a restart of the daemon.
 func (w *world) recoverRun(t *core.Task) {
 	name := task.RunName{Task: t.Seq, Attempt: t.Attempt}
 	r := w.runs[name]
@@ -292,6 +304,7 @@ func (w *world) recoverRun(t *core.Task) {
 	}
 }
 
+// tend checks a task that waits for its agent.
 func (w *world) tend(t *core.Task) {
 	if file, there := w.files[t.ID]; there && file.seq == 0 {
 		if strings.HasPrefix(file.body, "bad") {
@@ -303,6 +316,7 @@ func (w *world) tend(t *core.Task) {
 	w.later(&core.Lapse{Task: t.Seq, Seen: core.See(t.Task)})
 }
 
+// show puts the result file of a task that is over, or its entry in the history.
 func (w *world) show(t *core.Task) {
 	if t.Put && t.Delivered {
 		return

@@ -9,7 +9,7 @@ import (
 	"mailboxd/internal/task"
 )
 
-// Who else acts in a world: operators, approvers, overseers and other programs.
+// The other parties of a world: operators, approvers, overseers and other programs.
 
 func (w *world) changeRules() {
 	w.rules++
@@ -20,6 +20,7 @@ func (w *world) changeRules() {
 	}
 }
 
+// oversee decides as the overseer of an agent.
 func (w *world) oversee(t *core.Task, n int) {
 	switch n {
 	case 0:
@@ -34,6 +35,7 @@ func (w *world) oversee(t *core.Task, n int) {
 	}
 }
 
+// program acts as a program that claims a task, renews its lease, or answers.
 func (w *world) program(t *core.Task) {
 	if t == nil || t.State != task.Waiting {
 		return
@@ -59,6 +61,7 @@ func (w *world) program(t *core.Task) {
 	}
 }
 
+// person acts as a person at the command line.
 func (w *world) person(t *core.Task) {
 	if t == nil {
 		return
@@ -111,11 +114,12 @@ func digestAsked(t *core.Task) string {
 
 func (w *world) approver() core.Person {
 	if w.pick(4) == 0 {
-		return core.Person{Names: []string{"ann"}} // who asked for everything
+		return core.Person{Names: []string{"ann"}} // the requester of all tasks
 	}
 	return core.Person{Names: []string{"bob"}}
 }
 
+// release releases a task, or has its answer read again.
 func (w *world) release(t *core.Task) {
 	unread := core.Unread(t.Task)
 	w.do(&core.Release{Task: t.Seq, Seen: core.See(t.Task), By: core.By{Who: "root"}})

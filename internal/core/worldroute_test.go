@@ -22,7 +22,7 @@ var choices = []string{plain, repeats, asksPre}
 // isRouted reports whether the line of a revision names no agent.
 func isRouted(t task.Task) bool { return strings.Contains(t.Hash, "/"+routed+"/") }
 
-// seen is the line of a revision, with the agent that was chosen for it.
+// seen returns the line of a revision, with the agent that was chosen for it.
 func (w *world) seen(t *core.Task) line {
 	l := w.requests[t.Seq]
 	if isRouted(t.Task) {

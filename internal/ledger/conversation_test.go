@@ -15,8 +15,8 @@ import (
 	"mailboxd/internal/task"
 )
 
-// A mailbox that dies the moment an Update returned still knows what was said,
-// what is still to be posted, and to whom there is more to tell.
+// After a kill right after Update, the ledger has the messages, the pending deliveries, and the
+// requesters with further notifications.
 func TestWhatWasSaidSurvivesAPowerCut(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	l := openAt(t, path)

@@ -54,7 +54,7 @@ func writeOnAFullDisk(l *ledger.Ledger) error {
 		return err
 	}
 	n := 1
-	for failed := 0; failed < 2; { // neither the redo log nor the tables have room
+	for failed := 0; failed < 2; { // there is no room
 		if writeOne(l, n) != nil {
 			failed++
 		} else {

@@ -8,8 +8,8 @@ import (
 
 // Controls on the input and the output.
 
-// nearMisses: a misspelt control would bind nobody. The reader of the request has found what
-// is probably one.
+// nearMisses: a misspelt control would have no effect. The reader of the request has found the
+// probable ones.
 func (q *question) nearMisses() envelope.Level {
 	if len(q.NearMisses) == 0 {
 		return notApplicable

@@ -62,7 +62,7 @@ func TestAnUnknownVersionOfASchemaRefusesARequestInClutch(t *testing.T) {
 	}
 }
 
-// CLUTCH-63: a signature that nobody verifies must not look verified.
+// CLUTCH-63: a signature that is not verified must not look verified.
 func TestASignatureOfARequestIsSaidToBeUnverified(t *testing.T) {
 	for name, c := range map[string]struct {
 		clutch *envelope.ClutchPart

@@ -11,19 +11,19 @@ import (
 	"mailboxd/internal/task"
 )
 
-// A breach is a task that one control is against.
+// A breach is a task that breaks the rule of one control.
 type breach struct {
 	rule    string // the requirement
 	control envelope.Control
-	field   string                  // which the finding names
+	field   string                  // of the finding
 	kind    envelope.Kind           // of the refusal; "" when the task is held or only warned about
 	hold    task.Reason             // it waits for
-	level   envelope.Level          // who holds it when it is enforced
+	level   envelope.Level          // the enforcing component in mode enforce
 	commit  func(*scene)            // makes the breach
-	lax     func(task.Verdict) bool // what else is true when it is not enforced; nil for nothing
+	lax     func(task.Verdict) bool // a further check in the other modes; nil for none
 }
 
-// A scene is what Decide is asked.
+// A scene has the arguments of Decide.
 type scene struct {
 	task  envelope.Task
 	agent policy.Subject
@@ -156,7 +156,7 @@ func TestAnApprovalOfTheResultIsAsStrictAsItsMode(t *testing.T) {
 	}
 }
 
-// Those that policy does not decide are held by others, and tested there.
+// Other components enforce the other controls, and their tests are there.
 func TestEveryControlThatPolicyDecidesIsTriedInEveryMode(t *testing.T) {
 	elsewhere := []envelope.Control{envelope.ControlRefs, envelope.ControlExecutionMode, envelope.ControlLineage}
 	for _, c := range envelope.Controls() {
@@ -189,7 +189,7 @@ func TestABudgetIsObservedOrOnlyToldTheAgent(t *testing.T) {
 	}
 }
 
-// A program that says its tokens but no price can be held to tokens alone.
+// An agent that reports tokens without a price can be limited in tokens only.
 func TestABudgetInCentsNeedsAnAgentThatSaysAPrice(t *testing.T) {
 	tokens, cents := newTask(), newTask()
 	tokens.Budget, cents.Budget = envelope.Budget{Tokens: amount(1)}, envelope.Budget{USDCents: amount(1)}

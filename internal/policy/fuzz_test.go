@@ -12,9 +12,8 @@ import (
 	"mailboxd/internal/task"
 )
 
-// Whatever stands in a request and a manifest, Decide answers, twice the same,
-// and admits nothing with a larger limit than the manifest, the operator and
-// the request itself allow.
+// For any request and manifest, Decide gives the same verdict twice, and admits no task with a
+// larger limit than the manifest, the operator and the request allow.
 func FuzzDecide(f *testing.F) {
 	card := shared(f, "manifest-openclaw.monitor.json")
 	f.Add(shared(f, "request-task-2026-03-09-0001.json"), card, int64(0), uint16(0))
@@ -49,7 +48,7 @@ func FuzzDecide(f *testing.F) {
 	})
 }
 
-// operator makes an operator's choices of some bits.
+// operator makes the operator's settings from some bits.
 func operator(m *envelope.Manifest, choices uint16) (*policy.Subject, policy.Rules) {
 	chose := func(bit int) bool { return choices>>bit&1 == 1 }
 	s := &policy.Subject{Manifest: m, Metered: chose(0), AllowUnmetered: chose(1), KillAtWindowEnd: chose(2), MaxSensitivity: envelope.Internal}

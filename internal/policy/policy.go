@@ -11,8 +11,8 @@ import (
 )
 
 // controls are the controls that apply before a run, in the order of the contract's fields.
-// What is probably a misspelt control comes first: it explains what the others find. The
-// deadline comes before the controls that use it.
+// Misspelt controls come first, because they explain the findings of the others. The deadline
+// comes before the controls that use it.
 var controls = []struct {
 	name  envelope.Control
 	judge func(*question) envelope.Level // returns the enforcing component; notApplicable if the control doesn't apply

@@ -22,7 +22,7 @@ func newTask() envelope.Task {
 
 func amount(n int64) *int64 { return &n }
 
-// AINL-18: a class that only warns is one to be warned of.
+// AINL-18: a class that only warns sets an expected budget.
 func TestABudgetThatOnlyWarnsIsExpectedToBeKept(t *testing.T) {
 	asks, class := newTask(), policy.Class{Name: "low", Budget: envelope.Budget{Tokens: amount(500)}}
 	asks.Budget = envelope.Budget{Tokens: amount(900), USDCents: amount(3)}
@@ -37,7 +37,7 @@ func TestABudgetThatOnlyWarnsIsExpectedToBeKept(t *testing.T) {
 	}
 }
 
-// AINL-49: who waits for somebody that there is not here is told so.
+// AINL-49: a warning tells that the named approver does not exist here.
 func TestAnApproverWhomNobodyIsIsWarnedOf(t *testing.T) {
 	for approver, warned := range map[string]string{
 		"": "", "ada": "", "carol": `human_approver: "carol" is not in approvers`, "tester": `human_approver: "tester" is the requester`,

@@ -23,12 +23,12 @@ type Rules struct {
 	Proofs         []Proof                     // the strictest row that matches decides
 	KnowsSchema    func(schemaRef string) bool // nil: only the built-in schema is known (AINL-42)
 
-	// UnknownStep says which step of a workflow a task names that is not known; "" for none.
-	// Nil: no step is looked at (CLUTCH-42).
+	// UnknownStep returns the field with an unknown step of a workflow, and why it is unknown;
+	// "" for none. Nil: steps are not checked (CLUTCH-42).
 	UnknownStep func(t envelope.Task) (field, why string)
 
-	// UnknownVersion says why a schema of a request in Clutch has no such version; "" if it has, or
-	// no version is known. nil: none is known.
+	// UnknownVersion returns the error for a schema version that the registry does not have; ""
+	// if it has the version, or knows none of the schema. Nil: it knows none.
 	UnknownVersion func(schemaRef string) string
 }
 

@@ -15,7 +15,7 @@ type Subject struct {
 	Metered         bool                 // it reports its spending
 	Unpriced        bool                 // it reports tokens only, so a limit in cents can't be enforced
 	AllowUnmetered  bool                 // it accepts a budget without metering
-	NoFiles         bool                 // its sandbox is older than its tasks, and has no files of theirs
+	NoFiles         bool                 // its sandbox starts before its tasks, so it can't see their files
 	KillAtWindowEnd bool                 // its runs end with the change window (AINL-58)
-	Card            envelope.CardLimits  // of its card; the concurrency is no matter of one task (CLUTCH-27)
+	Card            envelope.CardLimits  // of its card; the concurrency is not a property of one task (CLUTCH-27)
 }

@@ -109,8 +109,8 @@ type Exclusion struct {
 	Why    string `json:"why"`
 }
 
-// A Decision is the choice of an agent, or says why there is none. The zero value selects
-// nobody.
+// A Decision is the choice of an agent, or the reason why there is none. The zero value selects
+// no agent.
 type Decision struct {
 	Selected   string             `json:"selected,omitzero"`
 	Candidates []string           `json:"candidates"` // that passed all filters, by id

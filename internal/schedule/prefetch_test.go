@@ -128,8 +128,8 @@ func TestNobodyWaitsForASlotWhoIsTurnedBackOrStopped(t *testing.T) {
 	}
 }
 
-// A task that was held and let go of is in line twice: what was taken in vain has
-// the slot of nobody else.
+// A task that was held and released is in the queue twice: its unused entry takes no slot of
+// another task.
 func TestATaskThatWasTakenTwiceBeginsInASlotOfItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := NewQueue(1, 10, 0, limitOf(1))

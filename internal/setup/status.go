@@ -66,7 +66,7 @@ func (s ServiceStatus) Print(w io.Writer) error {
 		return nil
 	}
 	fmt.Fprintf(w, "at login  %s\n", yesOrNo(s.Enabled, "starts", "does not start"))
-	fmt.Fprintf(w, "at logout %s\n", yesOrNo(s.Linger, "goes on", "stops; if it is to go on: mailboxd service install --linger"))
+	fmt.Fprintf(w, "at logout %s\n", yesOrNo(s.Linger, "keeps running", "stops; to keep it running: mailboxd service install --linger"))
 	_, err := fmt.Fprintf(w, "PATH      %s\n", s.Path)
 	return err
 }

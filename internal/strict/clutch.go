@@ -79,7 +79,7 @@ func clutchHead(o object) error {
 	return err
 }
 
-// clutchParties checks who says it to whom (sections 1.1 and Appendix B).
+// clutchParties checks the sender and the recipients (sections 1.1 and Appendix B).
 func clutchParties(o object) error {
 	from, err := members("from", o["from"])
 	if err != nil {

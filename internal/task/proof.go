@@ -26,7 +26,7 @@ type ProofLevel int
 
 // The levels.
 const (
-	ProofNone     ProofLevel = iota // the daemon knows the user of the connection, and that no run is behind it
+	ProofNone     ProofLevel = iota // the daemon knows the user of the connection, and that it is not from a run
 	ProofTerminal                   // a number that the daemon showed was typed back at a terminal that belongs to no run
 	ProofKey                        // an SSH key of the approver signed the decision
 	ProofPerson                     // a hardware key signed the decision after a touch, or a passkey after it verified its person

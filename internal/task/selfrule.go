@@ -13,7 +13,7 @@ type SelfRule int
 const (
 	SelfRefuse  SelfRule = iota // another approver must decide
 	SelfConfirm                 // with the proof ProofTerminal or a higher one
-	SelfAllow                   // as about the task of somebody else
+	SelfAllow                   // as for a task of another requester
 )
 
 var selfWords = []string{"refuse", "confirm", "allow"}

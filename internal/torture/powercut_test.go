@@ -27,8 +27,7 @@ import (
 // a copy of what has to be on disk by then, at worst:
 //
 //   - of a file as much as was synced, and some of what follows; behind the
-//     ledger's write-ahead log lies part of a frame that was never finished, and
-//     what follows in its redo log, which is written over, is anything;
+//     ledger's write-ahead log lies part of a frame that was never finished;
 //   - a name, if its directory was synced since, and the directory's own; of
 //     the others a random half, for results/ is synced only for removals; and a
 //     removal with no such sync may be undone;

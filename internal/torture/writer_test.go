@@ -204,7 +204,7 @@ func (w *writer) answered() error {
 	return w.send(p, "")
 }
 
-// stray puts something into results/ that is nobody's.
+// stray puts a file into results/ that belongs to no task.
 func (w *writer) stray() error {
 	w.count++
 	path, text := w.site.result(fmt.Sprintf("stray-%s-%d", w.name, w.count)), "not a result"

@@ -63,7 +63,7 @@ func (l Timeline) describeEvent(e client.Event, later []client.Event) string {
 	case task.KindOversightApproved, task.KindOversightInquired:
 		return l.describeReview(e, about)
 	case task.KindOversightRejected, task.KindOversightExpired:
-		return fmt.Sprintf("nobody gets to see what %s answered: %s", agent, term.OneLine(fmt.Sprint(data["reason"])))
+		return fmt.Sprintf("the answer of %s is withheld: %s", agent, term.OneLine(fmt.Sprint(data["reason"])))
 	case task.KindApprovalExpired:
 		return "nobody approves " + subject(id, data) + " in time"
 	}
