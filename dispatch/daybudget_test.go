@@ -13,6 +13,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/core"
 	"mailboxd/internal/ledger"
+	"mailboxd/internal/slowtest"
 	"mailboxd/internal/task"
 )
 
@@ -87,7 +88,8 @@ func TestADayBudgetIsOverspentByNoMoreThanWhatRanUnmetered(t *testing.T) {
 
 // Anyone who waits is called in the end, whatever becomes of those before them.
 func TestNobodyWaitsForABudgetForEver(t *testing.T) {
-	for seed := range uint64(4) {
+	slowtest.SkipShort(t, "it waits for seconds")
+	for seed := range uint64(slowtest.Times(5)) {
 		dice := rand.New(rand.NewPCG(seed, 7))
 		e := newEngine(t)
 		e.opts.Workers = 3

@@ -8,10 +8,12 @@ import (
 
 	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
+	"mailboxd/internal/slowtest"
 	"mailboxd/internal/task"
 )
 
 func TestNoMoreRunsBeginThanCanBeFinished(t *testing.T) {
+	slowtest.SkipShort(t, "it waits for seconds")
 	const most, tasks = 4*2 + 64, 200
 	var runs, ending, peak atomic.Int64
 	gate := make(chan struct{})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/slowtest"
 	"mailboxd/internal/task"
 )
 
@@ -39,7 +40,7 @@ func TestATaskThatWaitsForABudgetIsWokenAlsoWhenTheRunsOfAnotherCannotBeRead(t *
 
 func TestTheLedgerAndTheMemoryAgreeOnAPauseAfterManyChangesAtOnce(t *testing.T) {
 	e := startEngine(t)
-	for range 100 {
+	for range slowtest.Times(100) {
 		var changing sync.WaitGroup
 		for range 16 {
 			changing.Go(func() { e.must(e.Pause(t.Context(), "quick", me)) })

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mailboxd/dispatch"
+	"mailboxd/internal/slowtest"
 	"mailboxd/internal/task"
 )
 
@@ -47,6 +48,7 @@ func TestATaskThatIsHeldAndReplacedAtOnceIsForgotten(t *testing.T) {
 }
 
 func TestATaskIsForgottenThatIsAnsweredWhileItsLeaseIsRenewed(t *testing.T) {
+	slowtest.SkipShort(t, "it waits for seconds")
 	e := startEngine(t)
 	for range 30 {
 		e.send("t1", "editor", `"metadata":{"at":"`+time.Now().String()+`"}`)

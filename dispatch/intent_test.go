@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/slowtest"
 	"mailboxd/internal/task"
 )
 
@@ -51,6 +52,7 @@ func (e *engine) freeWhenJudged(id string, times int) <-chan struct{} {
 
 // The ledger is full while a slot becomes free for a queued task.
 func TestAnIntentThatFailsLeavesOneRunDirectory(t *testing.T) {
+	slowtest.SkipShort(t, "it waits for seconds")
 	if !alone(t) {
 		return
 	}
@@ -82,6 +84,7 @@ func TestAnIntentThatFailsLeavesOneRunDirectory(t *testing.T) {
 
 // The ledger is full while a line comes to a free slot.
 func TestAnIntentThatFailsWithItsLineLeavesOneRunDirectory(t *testing.T) {
+	slowtest.SkipShort(t, "it waits for seconds")
 	if !alone(t) {
 		return
 	}

@@ -8,6 +8,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/schedule"
+	"mailboxd/internal/slowtest"
 	"mailboxd/internal/task"
 )
 
@@ -69,6 +70,7 @@ func (e *engine) sendAtLimit(id string) {
 }
 
 func TestATaskAtALimitOfAProviderIsHeldUntilItEndsAndThenAnswered(t *testing.T) {
+	slowtest.SkipShort(t, "it waits for seconds")
 	e := newEngine(t)
 	e.retries = 0
 	runs, ends := limitedOnce(e, 2*time.Second)
@@ -78,7 +80,7 @@ func TestATaskAtALimitOfAProviderIsHeldUntilItEndsAndThenAnswered(t *testing.T) 
 	until := ends()
 	e.wantHeld("t1", task.ProviderLimit)
 	e.wantEvent("t1", "task.put_back")
-	if row := e.row("t1"); !row.Until.Equal(until.UTC().Truncate(time.Microsecond)) {
+	if row := e.row("t1"); row.Until.Sub(until).Abs() > time.Millisecond { // the clock is adjusted meanwhile
 		t.Errorf("held until %v; want %v", row.Until, until)
 	}
 	e.ReevaluateAll()

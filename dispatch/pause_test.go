@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mailboxd/dispatch/store"
+	"mailboxd/internal/slowtest"
 	"mailboxd/internal/task"
 )
 
@@ -63,6 +64,7 @@ func TestWhatWaitsInTheQueueDoesNotStartDuringAPause(t *testing.T) {
 }
 
 func TestALongQueueIsHeldAndLetGoWhole(t *testing.T) {
+	slowtest.SkipShort(t, "it waits for seconds")
 	e := newEngine(t)
 	e.opts.Workers = 1
 	goOn := make(chan struct{})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/slowtest"
 	"mailboxd/internal/task"
 )
 
@@ -44,6 +45,7 @@ func TestALineIsTakenWhileTheResultsOfRefusedLinesArePut(t *testing.T) {
 }
 
 func TestARefusalThatIsReplacedBeforeItIsShownIsNotShownAsTheLatest(t *testing.T) {
+	slowtest.SkipShort(t, "it waits for seconds")
 	e := newEngine(t)
 	e.judge = refusing
 	e.start()

@@ -153,7 +153,7 @@ func TestWhatIsWrongWithAMessageIsToldToItsSender(t *testing.T) {
 	}
 	e.say(`{"type":"error_response","task_id":"T1","sender_id":"user","recipient_id":"quick","error_code":"504","error_message":"late"}`)
 	e.wantFailure("user", "T1", 400)
-	e.say(`{"type":"gossip","task_id":"T2","sender_id":"user","recipient_id":"quick","content":"hear"}`)
+	e.say(`{"type":"gossip","task_id":"T2","sender_id":"user","recipient_id":"quick","content":"news"}`)
 	e.wantFailure("user", "T2", 400)
 	e.must(e.Idle(t.Context()))
 	letters, err := os.ReadDir(filepath.Join(e.parts.Box.Path(), "rejected"))

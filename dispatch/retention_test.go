@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mailboxd/internal/retention"
+	"mailboxd/internal/slowtest"
 	"mailboxd/internal/task"
 )
 
@@ -46,6 +47,7 @@ func TestAnIDStaysKnownWhenItsBodiesAreGone(t *testing.T) {
 
 // The alarm of a deadline may ring long after its task is done and collected.
 func TestAnAlarmOfATaskThatWasCollectedSaysNothing(t *testing.T) {
+	slowtest.SkipShort(t, "it waits for seconds")
 	e := startEngine(t)
 	soon := time.Now().Add(1500 * time.Millisecond).UTC()
 	e.send("t1", "quick", fmt.Sprintf(`"deadline":%q`, soon.Format(time.RFC3339Nano)))

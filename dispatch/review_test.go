@@ -13,6 +13,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/slowtest"
 	"mailboxd/internal/task"
 	"mailboxd/mailbox"
 )
@@ -85,6 +86,7 @@ func TestADeniedAnswerIsNotShownAndNotLost(t *testing.T) {
 }
 
 func TestAReviewThatNobodyMakesEndsInTimeAlsoOverARestart(t *testing.T) {
+	slowtest.SkipShort(t, "it waits for seconds")
 	e := newEngine(t)
 	e.judge = asking("plan", envelope.ApprovalPost)
 	e.ttl = 2 * time.Second

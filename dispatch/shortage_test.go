@@ -9,12 +9,14 @@ import (
 	"time"
 
 	"mailboxd/dispatch/store"
+	"mailboxd/internal/slowtest"
 	"mailboxd/internal/task"
 )
 
 // A run that never began for want of disk or files says nothing of its task,
 // and costs it no attempt of its retries.
 func TestATaskThatCouldNotBeStartedForWantOfSomethingStartsLater(t *testing.T) {
+	slowtest.SkipShort(t, "it waits for seconds")
 	e := newEngine(t)
 	tries := 0
 	e.plays["starved"] = func(_ context.Context, j task.Job) task.Outcome {

@@ -131,6 +131,7 @@ func TestHeldTasksAreJudgedAgainAtAStart(t *testing.T) {
 }
 
 func TestWhatIsNoFileIsLeftAloneAndHoldsTheNextRevision(t *testing.T) {
+	slowtest.SkipShort(t, "it waits for seconds")
 	e := startEngine(t)
 	e.send("t1", "quick")
 	e.await("t1", task.Done)
@@ -145,6 +146,7 @@ func TestWhatIsNoFileIsLeftAloneAndHoldsTheNextRevision(t *testing.T) {
 }
 
 func TestACallbackThatFailsDoesNotRepeatTheOthers(t *testing.T) {
+	slowtest.SkipShort(t, "it waits for seconds")
 	e := startEngine(t)
 	e.must(os.MkdirAll(filepath.Join(e.parts.Box.Path(), "agents", "x"), 0o700))
 	e.send("t1", "quick", `"callback":{"queue":"q","file_append":"agents/x"}`) // a directory

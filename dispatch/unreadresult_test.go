@@ -77,6 +77,7 @@ func TestAResultFileThatMayNotBeReadHoldsItsTask(t *testing.T) {
 }
 
 func TestAnAgentIsNotRunWhileTheResultOfItsTaskCannotBeRead(t *testing.T) {
+	slowtest.SkipShort(t, "it waits for seconds")
 	slowtest.Serial(t)
 	e := newEngine(t)
 	e.plays["a"] = func(_ context.Context, j task.Job) task.Outcome {
@@ -114,6 +115,7 @@ func TestAnAgentThatFetchesItsTasksHasAnsweredOnceItsResultFileCanBeRead(t *test
 
 // A file that has the name of a result may be that result itself, put before a crash.
 func TestAFileInThePlaceOfAResultIsNoConflictWhileItCannotBeRead(t *testing.T) {
+	slowtest.SkipShort(t, "it waits for seconds")
 	slowtest.Serial(t)
 	e := newEngine(t)
 	e.plays["a"] = func(_ context.Context, j task.Job) task.Outcome {
@@ -138,6 +140,7 @@ func TestAFileInThePlaceOfAResultIsNoConflictWhileItCannotBeRead(t *testing.T) {
 }
 
 func TestAResultIsPutWhenTheFileInItsPlaceIsGone(t *testing.T) {
+	slowtest.SkipShort(t, "it waits for seconds")
 	slowtest.Serial(t)
 	e := newEngine(t)
 	var path string

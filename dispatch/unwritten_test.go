@@ -61,6 +61,7 @@ func TestALineIsTakenOnceTheLedgerCanBeWritten(t *testing.T) {
 }
 
 func TestTheEndOfARunIsShownOnceTheLedgerCanBeWritten(t *testing.T) {
+	slowtest.SkipShort(t, "it waits for seconds")
 	slowtest.Serial(t)
 	e := newEngine(t)
 	const complaint = "ledger cannot be written; trying again"
@@ -95,6 +96,7 @@ func TestTheEndOfARunIsShownOnceTheLedgerCanBeWritten(t *testing.T) {
 }
 
 func TestAResultFileIsWrittenOnceItCanBe(t *testing.T) {
+	slowtest.SkipShort(t, "it waits for seconds")
 	slowtest.Serial(t)
 	e := newEngine(t)
 	var executions, writes, names atomic.Int64

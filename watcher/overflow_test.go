@@ -10,10 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"mailboxd/internal/slowtest"
 	"mailboxd/watcher"
 )
 
 func TestALookFollowsWhenEventsWereLost(t *testing.T) {
+	slowtest.SkipShort(t, "it waits for seconds")
 	text, err := os.ReadFile("/proc/sys/fs/inotify/max_queued_events")
 	if err != nil {
 		t.Skip(err)

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
+	"mailboxd/internal/slowtest"
 	"mailboxd/watcher"
 )
 
@@ -144,7 +145,8 @@ func TestTheLastChangeIsLookedAt(t *testing.T) {
 	})
 }
 
-func TestWatchGoesOnWhenTheDirectoryIsBack(t *testing.T) {
+func TestWatchContinuesWhenTheDirectoryIsBack(t *testing.T) {
+	slowtest.SkipShort(t, "it waits for seconds")
 	root := t.TempDir() + "/root"
 	dir := root + "/tasks"
 	for name, lose := range map[string]func() error{

@@ -9,11 +9,11 @@ import (
 // briefly are the scripts that go test -short runs: one or two of each subject, without those that
 // wait for a deadline, a pause or a lost process. All others run without -short.
 var briefly = []string{
-	"ask", "approvals", "bad_run_obstacle", "bindings", "cancel_inbox", "cap_message", "change_window",
-	"clowl_dlgt", "clowl_done", "clutch_messages", "clutch_tools", "config", "contract", "dialects", "events",
-	"gc", "hostile_lines", "inbox", "intake", "lineage", "lint", "manifests", "mcp_end", "near_misses", "odd_ids",
-	"one_daemon", "overseer_rejects", "policy", "refs", "refused", "reload", "retry", "revisions", "routing", "runs",
-	"sandbox", "sandbox_config", "schema", "secrets", "send", "send_terms", "summary", "version", "workdir", "workflow",
+	"ask", "approvals", "bad_run_obstacle", "cancel_inbox", "cap_message", "change_window", "clowl_dlgt",
+	"clowl_done", "clutch_messages", "clutch_tools", "config", "contract", "dialects", "events", "hostile_lines",
+	"intake", "lineage", "lint", "manifests", "mcp_end", "odd_ids", "one_daemon", "overseer_rejects", "policy",
+	"refs", "refused", "retry", "revisions", "routing", "runs", "sandbox_config", "send", "summary", "version",
+	"workflow",
 }
 
 // briefScripts returns the files of the scripts for -short.

@@ -11,6 +11,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/agent"
+	"mailboxd/internal/slowtest"
 	"mailboxd/internal/task"
 )
 
@@ -148,6 +149,7 @@ func TestEveryFixtureHasASourceAndATest(t *testing.T) {
 }
 
 func TestAProgramThatAnswersAndStaysIsEndedAndItsAnswerKept(t *testing.T) {
+	slowtest.SkipShort(t, "it waits for seconds")
 	for _, fixture := range []string{"claude/success", "codex/success", "cursor/success", "gemini/success", "opencode/success"} {
 		b := replaying(t, fixture, -1)
 		b.ExitTimeout = time.Millisecond

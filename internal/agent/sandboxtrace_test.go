@@ -14,10 +14,12 @@ import (
 	"mailboxd/internal/agent"
 	"mailboxd/internal/host"
 	"mailboxd/internal/sandbox"
+	"mailboxd/internal/slowtest"
 	"mailboxd/internal/task"
 )
 
 func TestASandboxLeavesNoTraceInAProject(t *testing.T) {
+	slowtest.SkipShort(t, "it waits for seconds")
 	if _, err := host.FindBubblewrap(); err != nil {
 		t.Skip(err)
 	}
@@ -49,7 +51,7 @@ func TestASandboxLeavesNoTraceInAProject(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := treeOf(t, project) + treeOf(t, home)
-	for n := range 100 {
+	for n := range slowtest.Times(100) {
 		job := task.Job{Task: envelope.Task{ID: "t", Agent: "a"}, Dir: t.TempDir(), RunID: fmt.Sprint(n)}
 		o := agents.Run(t.Context(), job, nil)
 		if o.Result.Status != envelope.OK || !o.Exit.Sandboxed || o.Result.Review.Required {

@@ -14,6 +14,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/agent"
 	"mailboxd/internal/fault"
+	"mailboxd/internal/slowtest"
 	"mailboxd/internal/task"
 )
 
@@ -93,6 +94,7 @@ func (c readCase) recovered(t *testing.T) task.Outcome {
 
 // The table of docs/answers.md, row by row.
 func TestAFailureOfTheMachineIsNoAnswerAndAFactAboutTheFileIs(t *testing.T) {
+	slowtest.SkipShort(t, "it waits for seconds")
 	for _, c := range readCases() {
 		t.Run(string(c.output)+" "+c.read, func(t *testing.T) {
 			for _, errno := range []syscall.Errno{unix.EIO, unix.ENOMEM, unix.EMFILE, unix.ENFILE, unix.ESTALE} {

@@ -6,10 +6,13 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"mailboxd/internal/slowtest"
 )
 
 // A depth at which work that grows with its square takes minutes.
 func TestAMoveCopiesADeepTreeInLinearTime(t *testing.T) {
+	slowtest.SkipShort(t, "it waits for seconds")
 	const depth = 2500
 	from, to := twoDisks(t)
 	fd, err := unix.Open(from.State, unix.O_PATH|unix.O_DIRECTORY, 0)

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"mailboxd/internal/slowtest"
 )
 
 const nobody = 65534
@@ -137,6 +139,7 @@ func TestWhatCannotBeRemovedIsCountedAndTheRestIsRemoved(t *testing.T) {
 // A depth at which work that grows with its square takes minutes, and paths are too long for a
 // system call.
 func TestADeepTreeIsMeasuredAndRemovedInLinearTime(t *testing.T) {
+	slowtest.SkipShort(t, "it waits for seconds")
 	const depth = 5_000
 	dir := directory(t)
 	root := rootOf(t, dir)

@@ -13,6 +13,7 @@ import (
 
 	"mailboxd/internal/client"
 	"mailboxd/internal/reader"
+	"mailboxd/internal/slowtest"
 )
 
 // watch calls Watch with a look that returns one error after another, and then ends it. It
@@ -35,6 +36,7 @@ func watch(t *testing.T, cancelAtError bool, errs ...error) (looks int, err erro
 }
 
 func TestAWatchGoesOnWhenTheDaemonLeavesDuringALook(t *testing.T) {
+	slowtest.SkipShort(t, "it waits for seconds")
 	for _, gone := range []error{
 		fmt.Errorf("%w: %w", client.ErrDown, io.EOF),
 		&client.Error{Kind: client.Stopping, Message: "the daemon is stopping"},

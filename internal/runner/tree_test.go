@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"mailboxd/internal/runner"
+	"mailboxd/internal/slowtest"
 	"mailboxd/internal/task"
 )
 
@@ -81,6 +82,7 @@ func pidOf(path string) (pid int) {
 }
 
 func TestAnEndedRunLeavesNothingOfItsTree(t *testing.T) {
+	slowtest.SkipShort(t, "it waits for seconds")
 	k := keepers(t, t.TempDir(), "a")
 	neighbour := playing(t, "says so, is told, exits 7")
 	detached(t, k, neighbour) // none of it may touch this one

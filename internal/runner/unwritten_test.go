@@ -15,6 +15,7 @@ import (
 
 	"mailboxd/internal/fault"
 	"mailboxd/internal/runner"
+	"mailboxd/internal/slowtest"
 )
 
 // The environment that has writes of a keeper fail.
@@ -78,6 +79,7 @@ func TestARunWhoseOutputFilesTheKeeperCannotMakeHasNotBegun(t *testing.T) {
 }
 
 func TestAKeeperWritesExitJSONAsSoonAsItCan(t *testing.T) {
+	slowtest.SkipShort(t, "it waits for seconds")
 	for _, errno := range []syscall.Errno{unix.ENOSPC, unix.EIO, unix.EACCES} {
 		end := failKeeperWrites(t, errno, "write exit.json")
 		dir := t.TempDir()

@@ -104,8 +104,14 @@ func TestResolveOpensEveryPath(t *testing.T) {
 		return "7", nil
 	}
 	args, err := sandbox.Resolve(options, false, open)
-	if text := strings.Join(args, " "); err != nil || !strings.Contains(text, "--bind-fd 7 /home/u/app") || len(opened) != 7 {
-		t.Errorf("Resolve opened %q: %s, %v", opened, text, err)
+	if text := strings.Join(args, " "); err != nil || !strings.Contains(text, "--bind-fd 7 /home/u/app") {
+		t.Errorf("Resolve = %s, %v", text, err)
+	}
+	if want := []string{
+		"/box/refs/a.txt", "/home/u/.agent/login.json", "/home/u/app", "/home/u/app/.git/config",
+		"/opt/agent/1.2/agent", "/state/runs/1", "/state/runs/1/work",
+	}; !slices.Equal(opened, want) {
+		t.Errorf("Resolve opened %q; want %q", opened, want)
 	}
 	args, err = sandbox.Resolve(options, true, open)
 	if text := strings.Join(args, " "); err != nil || !strings.Contains(text, "--bind /home/u/app /home/u/app") || strings.Contains(text, "bind-fd") {
@@ -114,6 +120,40 @@ func TestResolveOpensEveryPath(t *testing.T) {
 	bad := errors.New("no")
 	if _, err := sandbox.Resolve(options, false, func(string) (string, error) { return "", bad }); err != bad {
 		t.Errorf("Resolve = %v; want the error of open", err)
+	}
+}
+
+func TestResolveLeavesAnOptionWithoutItsPathsAlone(t *testing.T) {
+	cut := []string{"--chdir", "/", "--bind-fd", "/home/u/app"}
+	args, err := sandbox.Resolve(cut, false, func(string) (string, error) { return "7", nil })
+	if err != nil || !slices.Equal(args, cut) {
+		t.Errorf("Resolve = %q, %v; want %q", args, err, cut)
+	}
+}
+
+func TestTheWeakerSandboxGetsTheTaskFileAndTheWorkingDirectory(t *testing.T) {
+	with := run()
+	with.Tasks = sandbox.Path{Name: "/home/u/box/tasks/1.jsonl", Real: "/state/sandboxes/tasks/1"}
+	without := run()
+	without.Cwd = sandbox.Path{}
+	for _, test := range []struct {
+		name string
+		run  sandbox.Run
+		ends []string
+	}{
+		{"a run with a task file and a working directory", with, []string{
+			"--bind-fd", "/state/sandboxes/tasks/1", "/state/sandboxes/tasks/1",
+			sandbox.TempOption, with.Work, sandbox.ChdirOption, "/home/u/app",
+		}},
+		{"a run with neither", without, []string{
+			"--bind-fd", without.Work, without.Work,
+			sandbox.TempOption, without.Work, sandbox.ChdirOption, without.Work,
+		}},
+	} {
+		options := sandbox.Settings{Profile: sandbox.Workspace}.WeakerOptions(test.run)
+		if got := options[len(options)-len(test.ends):]; !slices.Equal(got, test.ends) {
+			t.Errorf("the options of %s end with %q; want %q", test.name, got, test.ends)
+		}
 	}
 }
 

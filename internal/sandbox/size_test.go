@@ -16,6 +16,9 @@ func TestASizeHasAUnit(t *testing.T) {
 			t.Errorf("FormatSize(%d) = %q", want, sandbox.FormatSize(want))
 		}
 	}
+	if got := sandbox.FormatSize(0); got != "0 bytes" {
+		t.Errorf("FormatSize(0) = %q", got)
+	}
 	for _, text := range []string{"", "GiB", "4GB", "-1GiB", "1.5GiB", "9999999999TiB", "much"} {
 		if got, err := sandbox.ParseSize(text); err == nil {
 			t.Errorf("ParseSize(%q) = %d; want an error", text, got)

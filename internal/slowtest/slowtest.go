@@ -20,6 +20,15 @@ const Variable = "SLOW_TESTS"
 // environment at each call, so that the cache of go test knows that a test depends on it.
 func Enabled() bool { return os.Getenv(Variable) == "1" && !testing.Short() }
 
+// Times returns how often a test repeats what it tries: all times where slow tests were asked for, and a
+// fifth of them elsewhere.
+func Times(all int) int {
+	if Enabled() {
+		return all
+	}
+	return max(all/5, 1)
+}
+
 // Require skips a test unless slow tests were asked for. why says what is slow about it, as a
 // sentence without its end.
 func Require(t testing.TB, why string) {

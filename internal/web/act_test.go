@@ -11,6 +11,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/demo"
+	"mailboxd/internal/slowtest"
 	"mailboxd/internal/task"
 )
 
@@ -66,6 +67,7 @@ func TestAPausedAgentShowsHowManyOfItsTasksStillRun(t *testing.T) {
 }
 
 func TestADrainedAgentIsPausedAndShowsWhatStillRuns(t *testing.T) {
+	slowtest.SkipShort(t, "it waits for seconds")
 	t.Parallel()
 	w := newWorld(t)
 	w.send("slow", "tester", `{"seconds": 3600}`)
@@ -142,6 +144,7 @@ func TestRevisionsAreComparedWithTheNextOne(t *testing.T) {
 }
 
 func TestTheSliderShowsAnEarlierMomentOfARun(t *testing.T) {
+	slowtest.SkipShort(t, "it waits for seconds")
 	t.Parallel()
 	w := newWorld(t)
 	if err := demo.Begin(w.at.Root); err != nil {

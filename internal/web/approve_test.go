@@ -20,6 +20,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
 	"mailboxd/internal/demo"
+	"mailboxd/internal/slowtest"
 	"mailboxd/internal/task"
 )
 
@@ -164,6 +165,7 @@ func appendTo(t *testing.T, path, text string) {
 }
 
 func TestThePageIsNeverWeakerThanTheProofOfTheApprover(t *testing.T) {
+	slowtest.SkipShort(t, "it waits for seconds")
 	t.Parallel()
 	w := newWorld(t)
 	_, key, err := ed25519.GenerateKey(rand.Reader)

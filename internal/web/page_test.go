@@ -193,10 +193,7 @@ func TestAxeFindsNothingSerious(t *testing.T) {
 // WEB_TIMES set, a page that takes more than 200 ms fails it: only an idle machine promises that.
 func TestTenThousandTasksAreFilteredAndScrolled(t *testing.T) {
 	slowtest.SkipShort(t, "it sends thousands of tasks")
-	tasks := 2_000
-	if slowtest.Enabled() {
-		tasks = 10_000
-	}
+	tasks := slowtest.Times(10_000)
 	b, w := browser(t), newWorld(t)
 	fill(t, w, tasks)
 	b.enter(w.open())

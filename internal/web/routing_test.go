@@ -7,10 +7,12 @@ import (
 
 	"mailboxd/internal/client"
 	"mailboxd/internal/demo"
+	"mailboxd/internal/slowtest"
 	"mailboxd/internal/task"
 )
 
 func TestTheChoiceOfAnAgentIsShownWithItsCandidatesAndExclusions(t *testing.T) {
+	slowtest.SkipShort(t, "it waits for seconds")
 	t.Parallel()
 	w := newWorld(t)
 	if err := demo.Begin(w.at.Root); err != nil {

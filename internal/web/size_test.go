@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"mailboxd/internal/demo"
+	"mailboxd/internal/slowtest"
 )
 
 func TestThePageStaysSmall(t *testing.T) {
@@ -37,6 +38,7 @@ func TestThePageStaysSmall(t *testing.T) {
 }
 
 func TestTheFirstViewIsSmall(t *testing.T) {
+	slowtest.SkipShort(t, "it waits for seconds")
 	t.Parallel()
 	w := newWorld(t)
 	if err := demo.Begin(w.at.Root); err != nil {
