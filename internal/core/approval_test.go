@@ -61,8 +61,57 @@ func TestAStartIsAskedAboutAgainWhenItsApprovalHasExpired(t *testing.T) {
 			t.Fatal(err)
 		}
 		core.Apply(state, events)
+		if queued := test.want == task.Queued; queued && !state.Task(1).Until.IsZero() {
+			t.Errorf("a queued task has the time %v; want none", state.Task(1).Until)
+		}
 		if after := state.Task(1); after.State != test.want || after.Start.Decision != test.ends {
 			t.Errorf("with an approval that is %s the task is %s, and its approval %q; want %s, %q", test.name, after.State, after.Start.Decision, test.want, test.ends)
 		}
+	}
+}
+
+func TestAnApprovalThatNoLongerCoversTheStartSaysWhy(t *testing.T) {
+	now := time.Date(2026, 3, 9, 12, 0, 0, 0, time.UTC)
+	held := task.Task{Seq: 1, ID: "t", Revision: 1, Latest: true, State: task.Held, Until: now}
+	verdict := task.Verdict{Admit: true, Hold: []task.Reason{task.Approval}, Digest: "d1", Terms: task.Terms{Proof: task.ProofKey}}
+	for _, test := range []struct {
+		name  string
+		level task.ProofLevel
+		want  task.Decision
+		note  string
+	}{
+		{"with the proof that is needed", task.ProofKey, task.Expired, "the task was not started in time"},
+		{"with too little proof", task.ProofTerminal, task.Void, "policy.proof needs an approval with proof ssh, and this one has terminal"},
+	} {
+		ended := task.Consent{Task: 1, Decision: task.Approved, Digest: "d1", Expires: now.Add(-time.Second), Proof: task.Proof{Level: test.level}}
+		state := core.NewState(core.Task{Task: held, Start: &ended})
+		events, err := core.Decide(state, &core.Judge{Task: 1, Seen: core.See(held), Verdict: verdict}, core.Config{ApprovalTTL: time.Hour}, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var concluded []*core.Concluded
+		for _, e := range events {
+			if c, ok := e.Change.(*core.Concluded); ok {
+				concluded = append(concluded, c)
+			}
+		}
+		if len(concluded) != 1 || concluded[0].Consent.Decision != test.want || concluded[0].Consent.Note != test.note {
+			t.Errorf("an approval %s whose time is over: %+v; want %s: %s", test.name, concluded, test.want, test.note)
+		}
+	}
+}
+
+func TestWithoutAnApprovalTTLAQuestionHasNoEnd(t *testing.T) {
+	now := time.Date(2026, 3, 9, 12, 0, 0, 0, time.UTC)
+	held := task.Task{Seq: 1, ID: "t", Revision: 1, Latest: true, State: task.Held, Until: now}
+	verdict := task.Verdict{Admit: true, Hold: []task.Reason{task.Approval}, Digest: "d1"}
+	state := core.NewState(core.Task{Task: held})
+	events, err := core.Decide(state, &core.Judge{Task: 1, Seen: core.See(held), Verdict: verdict}, core.Config{}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	core.Apply(state, events)
+	if start := state.Task(1).Start; start == nil || start.Decision != task.Undecided || !start.Expires.IsZero() {
+		t.Errorf("the question is %+v; want an open one without an end", start)
 	}
 }

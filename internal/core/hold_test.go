@@ -50,3 +50,34 @@ func TestTheHoldOfAPersonCoversANewerLineOfTheTask(t *testing.T) {
 		}
 	}
 }
+
+func TestACancelEndsTheRunWhoseAnswerCannotBeRead(t *testing.T) {
+	now := time.Date(2026, 3, 9, 12, 0, 0, 0, time.UTC)
+	run := &task.Run{Task: 1, Attempt: 1, Intent: now.Add(-time.Minute)}
+	for _, test := range []struct {
+		name   string
+		reason task.Reason
+		run    *task.Run
+		want   task.Cause
+	}{
+		{"a task with an unreadable answer", task.AnswerUnread, run, task.CauseLost},
+		{"a task with an unreadable answer whose run is not known", task.AnswerUnread, nil, ""},
+		{"a task that is held by hand", task.Operator, run, ""},
+	} {
+		held := task.Task{Seq: 1, ID: "t", Revision: 1, Latest: true, State: task.Held, Attempt: 1, Reasons: []task.Reason{test.reason}}
+		state := core.NewState(core.Task{Task: held, Run: test.run})
+		events, err := core.Decide(state, &core.Cancel{Task: 1, Seen: core.See(held)}, core.Config{}, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var cause task.Cause
+		for _, e := range events {
+			if ended, ok := e.Change.(*core.RunEnded); ok {
+				cause = ended.Run.Cause
+			}
+		}
+		if cause != test.want {
+			t.Errorf("the cancel of %s ends its run as %q; want %q", test.name, cause, test.want)
+		}
+	}
+}

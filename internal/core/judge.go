@@ -139,8 +139,5 @@ func refused(kind envelope.Kind, why string, levels envelope.Levels) task.Verdic
 // withoutApproval removes the approval from the hold reasons of a verdict.
 func withoutApproval(v task.Verdict) task.Verdict {
 	v.Hold = slices.DeleteFunc(slices.Clone(v.Hold), func(r task.Reason) bool { return r == task.Approval })
-	if len(v.Hold) == 0 {
-		v.Until = time.Time{}
-	}
 	return v
 }
