@@ -17,6 +17,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"mailboxd/internal/dirtree"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 	"mailboxd/internal/worktree"
@@ -173,10 +174,10 @@ func (r *Record) copyFiles(ctx context.Context, at Location, dir string) error {
 	if err := os.Mkdir(box, 0o700); err != nil {
 		return err
 	}
-	omitted, err := copyTree(ctx, at.Root, box, copyOptions{skip: isPrivate})
+	omitted, err := dirtree.Copy(ctx, at.Root, box, dirtree.CopyOptions{Skip: isPrivate})
 	r.addOmitted(mailboxName, omitted)
 	if err == nil {
-		omitted, err = copyTree(ctx, at.State, filepath.Join(dir, stateName), copyOptions{skip: isOfDaemon})
+		omitted, err = dirtree.Copy(ctx, at.State, filepath.Join(dir, stateName), dirtree.CopyOptions{Skip: isOfDaemon})
 		r.addOmitted(stateName, omitted)
 	}
 	return err

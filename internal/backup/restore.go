@@ -125,7 +125,7 @@ func (r *Restoration) restore(ctx context.Context, dir string, box *mailbox.Box,
 	if err := errors.Join(dirtree.Remove(aside), os.MkdirAll(aside, 0o700)); err != nil {
 		return err
 	}
-	if _, err := copyTree(ctx, filepath.Join(dir, stateName), aside, copyOptions{}); err != nil {
+	if _, err := dirtree.Copy(ctx, filepath.Join(dir, stateName), aside, dirtree.CopyOptions{}); err != nil {
 		return err
 	}
 	if err := r.copyMailbox(ctx, dir, box); err != nil {
@@ -154,7 +154,7 @@ func (r *Restoration) copyMailbox(ctx context.Context, dir string, box *mailbox.
 	}
 	from := filepath.Join(dir, mailboxName)
 	others := func(name string) bool { return name == "tasks" }
-	if _, err := copyTree(ctx, from, r.Root, copyOptions{skip: others, aside: true}); err != nil {
+	if _, err := dirtree.Copy(ctx, from, r.Root, dirtree.CopyOptions{Skip: others, Aside: true}); err != nil {
 		return err
 	}
 	aside := filepath.Join(r.Root, ".mailboxd", "tmp", "tasks") // a restore that is cut short leaves no half of tasks/
@@ -162,7 +162,7 @@ func (r *Restoration) copyMailbox(ctx context.Context, dir string, box *mailbox.
 		return err
 	}
 	tasks := filepath.Join(from, "tasks")
-	if _, err := copyTree(ctx, tasks, aside, copyOptions{}); err != nil {
+	if _, err := dirtree.Copy(ctx, tasks, aside, dirtree.CopyOptions{}); err != nil {
 		return err
 	}
 	info, err := os.Stat(tasks)

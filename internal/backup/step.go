@@ -103,7 +103,7 @@ func (s step) copyOver(ctx context.Context) error {
 
 // copyWhole copies a directory, and refuses what can't be copied.
 func copyWhole(ctx context.Context, from, to string, skip func(string) bool) error {
-	omitted, err := copyTree(ctx, from, to, copyOptions{skip: skip, unlock: true})
+	omitted, err := dirtree.Copy(ctx, from, to, dirtree.CopyOptions{Skip: skip, Unlock: true})
 	if err == nil && len(omitted) > 0 {
 		err = fmt.Errorf("%s can't be copied to another file system", filepath.Join(from, omitted[0]))
 	}
@@ -210,4 +210,16 @@ func (s step) removeOld() error {
 		return err
 	}
 	return nil
+}
+
+// syncAll has everything on the disk that was written to the file system of a directory.
+func syncAll(dir string) error {
+	file, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	if err := unix.Syncfs(int(file.Fd())); err != nil {
+		return errors.Join(fmt.Errorf("sync %s: %w", dir, err), file.Close())
+	}
+	return file.Close()
 }

@@ -1,4 +1,4 @@
-package backup
+package dirtree
 
 import (
 	"context"
@@ -9,39 +9,53 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
-
-	"mailboxd/internal/dirtree"
 )
 
-// copyOptions say how to copy. The zero value copies everything that this user can read.
-type copyOptions struct {
-	skip   func(name string) bool // names not to copy; nil: none
-	aside  bool                   // the names of the copies appear whole, and existing names stay
-	unlock bool                   // make readable what belongs to this user, and leave out sockets, whose programs have ended
+// CopyOptions say what to copy. The zero value copies everything that this user can read.
+type CopyOptions struct {
+	Skip   func(path string) bool         // paths not to copy; nil: none
+	Link   func(path, target string) bool // links to copy; nil: all. The others are omitted.
+	Aside  bool                           // the names of the copies appear whole, and existing names stay
+	Unlock bool                           // make readable what belongs to this user, and leave out sockets, whose programs have ended
 }
 
 // A copier copies a directory that other programs write meanwhile. It follows no link.
 type copier struct {
-	copyOptions
-	from, to *dirtree.Cursor
+	CopyOptions
+	from, to *Cursor
 
-	omitted []string // neither files, directories nor links, or not readable
+	omitted []string
 }
 
-// copyTree copies what is in one directory to another one, which exists, and returns the
-// paths that it omits.
-func copyTree(ctx context.Context, from, to string, opts copyOptions) (omitted []string, err error) {
-	c := copier{copyOptions: opts}
-	if c.from, err = dirtree.Open(from, dirtree.Options{Unlock: opts.unlock, Mounts: true}); err != nil {
+// Copy copies what is in one directory to another one, which exists. It returns the paths that it
+// omits: they are neither files, directories nor links, or this user can't read them.
+func Copy(ctx context.Context, from, to string, opts CopyOptions) (omitted []string, err error) {
+	source, err := os.OpenRoot(from)
+	if err != nil {
+		return nil, err
+	}
+	defer source.Close()
+	target, err := os.OpenRoot(to)
+	if err != nil {
+		return nil, err
+	}
+	defer target.Close()
+	return CopyIn(ctx, source, target, opts)
+}
+
+// CopyIn is Copy for the directories of roots.
+func CopyIn(ctx context.Context, from, to *os.Root, opts CopyOptions) (omitted []string, err error) {
+	c := copier{CopyOptions: opts}
+	if c.from, err = OpenIn(from, Options{Unlock: opts.Unlock, Mounts: true}); err != nil {
 		return nil, err
 	}
 	defer c.from.Close()
-	if c.to, err = dirtree.Open(to, dirtree.Options{Mounts: true}); err != nil {
+	if c.to, err = OpenIn(to, Options{Mounts: true}); err != nil {
 		return nil, err
 	}
 	defer c.to.Close()
 	if err := c.directory(ctx); err != nil {
-		return nil, fmt.Errorf("copy %s: %w", from, err)
+		return nil, fmt.Errorf("copy %s: %w", from.Name(), err)
 	}
 	return c.omitted, nil
 }
@@ -80,7 +94,7 @@ func (c *copier) files(ctx context.Context) (dirs []fs.FileInfo, err error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		if c.skip != nil && c.skip(c.from.Path(e.Name())) {
+		if c.Skip != nil && c.Skip(c.from.Path(e.Name())) {
 			continue
 		}
 		info, err := from.Lstat(e.Name())
@@ -103,7 +117,7 @@ func (c *copier) files(ctx context.Context) (dirs []fs.FileInfo, err error) {
 // entry copies an entry that is no directory.
 func (c *copier) entry(from, to *os.Root, info fs.FileInfo) error {
 	name := info.Name()
-	if _, err := to.Lstat(name); err == nil && c.aside {
+	if _, err := to.Lstat(name); err == nil && c.Aside {
 		return nil
 	}
 	switch info.Mode().Type() {
@@ -112,7 +126,7 @@ func (c *copier) entry(from, to *os.Root, info fs.FileInfo) error {
 	case fs.ModeSymlink:
 		return c.copyLink(from, to, name)
 	case fs.ModeSocket:
-		if c.unlock {
+		if c.Unlock {
 			return nil
 		}
 	}
@@ -162,6 +176,9 @@ func (c *copier) copyLink(from, to *os.Root, name string) error {
 	if err != nil {
 		return c.omit(name, err)
 	}
+	if c.Link != nil && !c.Link(c.from.Path(name), target) {
+		return c.omit(name, nil)
+	}
 	return to.Symlink(target, name)
 }
 
@@ -181,7 +198,7 @@ func (c *copier) copyFile(from, to *os.Root, name string) (err error) {
 		return c.omit(name, err)
 	}
 	made := name
-	if c.aside {
+	if c.Aside {
 		made = ".restoring-" + name
 	}
 	file, err := to.OpenFile(made, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o600)
@@ -205,7 +222,7 @@ func (c *copier) copyFile(from, to *os.Root, name string) (err error) {
 func (c *copier) openFile(from *os.Root, name string) (*os.File, error) {
 	const flags = os.O_RDONLY | unix.O_NONBLOCK | unix.O_NOFOLLOW
 	file, err := from.OpenFile(name, flags, 0)
-	if !c.unlock || !errors.Is(err, fs.ErrPermission) {
+	if !c.Unlock || !errors.Is(err, fs.ErrPermission) {
 		return file, err
 	}
 	if err := c.from.UnlockFile(name); err != nil {
@@ -246,8 +263,8 @@ func copyData(to, from *os.File, size int64) error {
 	return to.Truncate(size)
 }
 
-// omit records an object that is not copied: one of another kind, or one that this user may
-// not read.
+// omit records an object that is not copied: one of another kind, a link that is not to be copied,
+// or one that this user may not read.
 func (c *copier) omit(name string, err error) error {
 	if err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, unix.ELOOP) && !errors.Is(err, unix.ENXIO) {
 		return err
@@ -258,16 +275,4 @@ func (c *copier) omit(name string, err error) error {
 
 func isGone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR)
-}
-
-// syncAll has everything on the disk that was written to the file system of a directory.
-func syncAll(dir string) error {
-	file, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	if err := unix.Syncfs(int(file.Fd())); err != nil {
-		return errors.Join(fmt.Errorf("sync %s: %w", dir, err), file.Close())
-	}
-	return file.Close()
 }
