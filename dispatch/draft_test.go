@@ -83,7 +83,7 @@ func TestAResultThatTheLedgerCouldNotTakeHasNoFile(t *testing.T) {
 	e := newEngine(t)
 	e.plays["full"] = func(_ context.Context, j task.Job) task.Outcome {
 		e.limitFiles(16 << 10) // enough for a result
-		e.fillRedoLog()
+		e.fillLedger()
 		return decision(j, "done")
 	}
 	complained := make(chan struct{})

@@ -44,9 +44,9 @@ func (e *engine) limitFiles(bytes uint64) {
 	e.t.Cleanup(func() { e.must(unix.Setrlimit(unix.RLIMIT_FSIZE, &before)) })
 }
 
-// fillRedoLog writes events until the limit of [engine.limitFiles] refuses them. The
+// fillLedger writes events until the limit of [engine.limitFiles] refuses them. The
 // log may have just been begun anew: that the limit is low is not enough.
-func (e *engine) fillRedoLog() {
+func (e *engine) fillLedger() {
 	e.t.Helper()
 	for range 64 {
 		err := e.parts.Ledger.Update(context.Background(), func(tx *ledger.Tx) error {
@@ -59,8 +59,7 @@ func (e *engine) fillRedoLog() {
 	e.t.Error("the limit of a file's size refuses nothing")
 }
 
-// What the tables of the ledger do not have yet has to be brought there before its
-// runs can be counted, for which there is no room.
+// The end of a run can't be written, for which there is no room.
 func TestAFullDiskTakesNoAttemptAway(t *testing.T) {
 	if !alone(t) {
 		return
@@ -70,7 +69,7 @@ func TestAFullDiskTakesNoAttemptAway(t *testing.T) {
 		if j.Attempt > 1 {
 			return decision(j, "done")
 		}
-		e.limitFiles(16 << 10) // enough for the redo log
+		e.limitFiles(16 << 10) // less than the log has
 		err := e.parts.Ledger.Update(context.Background(), func(tx *ledger.Tx) error {
 			return tx.Log(task.Event{Time: time.Now(), Kind: "test.pending"})
 		})

@@ -128,10 +128,14 @@ func fillFile(path string) error {
 var held sync.Map
 
 // lockLedger keeps the ledger's write lock, as a foreign program may, until
-// unlockdb: lockdb GLOB.
+// unlockdb: lockdb GLOB. With -read it goes on reading, so the daemon can't empty its log.
 func lockLedger(ts *testscript.TestScript, neg bool, args []string) {
+	begin := "BEGIN IMMEDIATE"
+	if len(args) == 2 && args[0] == "-read" {
+		begin, args = "BEGIN; SELECT count(*) FROM tasks", args[1:]
+	}
 	if neg || len(args) != 1 {
-		ts.Fatalf("usage: lockdb glob")
+		ts.Fatalf("usage: lockdb [-read] glob")
 	}
 	found, err := filepath.Glob(ts.MkAbs(args[0]))
 	ts.Check(err)
@@ -142,7 +146,7 @@ func lockLedger(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	db.SetMaxOpenConns(1)
 	ts.Defer(func() { db.Close() })
-	_, err = db.Exec("PRAGMA busy_timeout = 5000; BEGIN IMMEDIATE")
+	_, err = db.Exec("PRAGMA busy_timeout = 5000; " + begin)
 	ts.Check(err)
 	held.Store(ts.MkAbs("."), db)
 }

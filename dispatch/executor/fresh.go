@@ -6,7 +6,6 @@ import (
 
 	"mailboxd/dispatch/exchange"
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
 	"mailboxd/internal/schedule"
 	"mailboxd/internal/task"
 )
@@ -15,8 +14,6 @@ import (
 // soon isn't read and decoded again: 0.15 ms each. An entry is a hint, since the row may have
 // moved; the start of a run compares and swaps.
 type FreshTasks struct {
-	reading sync.Mutex // one goroutine reads ahead at a time
-
 	mu    sync.Mutex // guards the fields below
 	tasks map[int64]freshTask
 	bytes int  // of the kept lines
@@ -66,32 +63,10 @@ func (f *FreshTasks) take(seq int64) (freshTask, bool) {
 	return t, ok
 }
 
-// loadQueued is [store.Reader.Load] for the next task. It reads the tasks behind it in the
-// queue too.
+// loadQueued is [store.Reader.Load] for a queued task.
 func (p *Preparer) loadQueued(ctx context.Context, it schedule.Item) (task.Task, envelope.Task, envelope.Findings, error) {
 	if t, ok := p.Fresh.take(it.Seq); ok {
 		return t.row, t.task, t.findings, nil
 	}
-	r, err := p.readAhead(ctx, it)
-	if err != nil {
-		return task.Task{}, envelope.Task{}, nil, err
-	}
-	t, findings, err := p.Reader.DecodeRow(ctx, r.Task, r.Raw)
-	return r.Task, t, findings, err
-}
-
-// readBatchSize is how many requests are read together.
-const readBatchSize = 16
-
-// readAhead returns the current request of an item.
-func (p *Preparer) readAhead(ctx context.Context, it schedule.Item) (ledger.Request, error) {
-	if r, ok := p.Ledger.Remembered(it.Seq); ok {
-		return r, nil
-	}
-	p.Fresh.reading.Lock()
-	defer p.Fresh.reading.Unlock()
-	if r, ok := p.Ledger.Remembered(it.Seq); ok {
-		return r, nil // the goroutine with the lock has read it
-	}
-	return p.Ledger.ReadAhead(ctx, it.Seq, p.Queue.Peek(it.Agent, readBatchSize-1))
+	return p.Reader.Load(ctx, it.Seq)
 }

@@ -134,11 +134,14 @@ func (in *Intake) acceptLines(tx *store.Transaction, batch mailbox.Batch, submis
 		}
 	}
 	for _, line := range letters {
-		tx.AddDeadLetter(line)
+		if err := tx.AddDeadLetter(line); err != nil {
+			return err
+		}
 	}
-	tx.SetFile(ledger.File(batch.Cursor))
-	for _, c := range batch.More {
-		tx.SetFile(ledger.File(c))
+	for _, c := range slices.Concat(batch.More, []mailbox.Cursor{batch.Cursor}) {
+		if err := tx.SetFile(ledger.File(c)); err != nil {
+			return err
+		}
 	}
 	if batch.Gone && !batch.Cursor.IsRunFile() { // the file of a run goes once it is read
 		return tx.Log(fileGone(batch.Cursor))

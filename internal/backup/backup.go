@@ -272,7 +272,9 @@ func retie(ctx context.Context, l *ledger.Ledger, box *mailbox.Box, state *mailb
 	}
 	err = l.Update(ctx, func(tx *ledger.Tx) error {
 		for _, c := range slices.Concat(ofBox, ofRuns) {
-			tx.SetFile(ledger.File(c))
+			if err := tx.SetFile(ledger.File(c)); err != nil {
+				return err
+			}
 		}
 		return nil
 	})

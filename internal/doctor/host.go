@@ -184,7 +184,7 @@ func (d *checker) clock() {
 
 // lastWrite is when the ledger was last written; zero without a ledger.
 func lastWrite(state string) (at time.Time) {
-	for _, name := range []string{"ledger.db", "ledger.db-wal", "ledger.db-redo1", "ledger.db-redo2"} {
+	for _, name := range []string{"ledger.db", "ledger.db-wal", "ledger.db-last"} {
 		if info, err := os.Stat(filepath.Join(state, name)); state != "" && err == nil && info.ModTime().After(at) {
 			at = info.ModTime()
 		}

@@ -14,12 +14,6 @@ func Synced(string, *os.File) {}
 // SyncedAt is Synced for the file at a path, which somebody else synced for us.
 func SyncedAt(string, string) {}
 
-// SyncedUpTo is Synced for a file of which only the beginning counts.
-func SyncedUpTo(string, *os.File, int64) {}
-
-// Forgotten notes that nothing in a file counts any more. It is no Point.
-func Forgotten(*os.File) {}
-
 // Removed notes that a name was taken out of a directory. It is no Point.
 func Removed(*os.File, string) {}
 

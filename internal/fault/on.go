@@ -81,24 +81,6 @@ func noteSynced(path string) {
 	note(words...)
 }
 
-// SyncedUpTo is Synced for a file of which only the beginning counts: what
-// follows is left from before.
-func SyncedUpTo(name string, file *os.File, length int64) {
-	noteLength(file, length)
-	Point(name)
-}
-
-// Forgotten notes that nothing in a file counts any more. It is no Point.
-func Forgotten(file *os.File) { noteLength(file, 0) }
-
-func noteLength(file *os.File, length int64) {
-	tally.mu.Lock()
-	defer tally.mu.Unlock()
-	if info, err := file.Stat(); err == nil { // or it is missed, and so taken for lost
-		note("synced", info.Sys().(*syscall.Stat_t).Ino, length)
-	}
-}
-
 // Removed notes that a name was taken out of a directory, "removed path": until
 // that is synced, a power cut may bring it back. It is no Point.
 func Removed(dir *os.File, name string) {

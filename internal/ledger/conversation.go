@@ -37,7 +37,7 @@ func (tx *Tx) MarkNotified(task, event int64, open bool) error {
 // SendBack counts that the overseer of a task has sent it back once more, and
 // returns how often it has. A task without a Conversation is ErrUnknown.
 func (tx *Tx) SendBack(task int64) (rounds int, err error) {
-	rounds, ok, err := first(context.Background(), tx.write, one[int], "UPDATE talks SET rounds = rounds + 1 WHERE task = ? RETURNING rounds", task)
+	rounds, ok, err := changed(tx, one[int], "UPDATE talks SET rounds = rounds + 1 WHERE task = ? RETURNING rounds", task)
 	if err == nil && !ok {
 		err = ErrUnknown
 	}

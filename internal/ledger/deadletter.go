@@ -11,9 +11,16 @@ type DeadLetter struct {
 	Line []byte // without its end
 }
 
-// AddDeadLetter keeps a line for a file of dead letters until DropDeadLetters. The
-// line must not be changed afterwards.
-func (tx *Tx) AddDeadLetter(line []byte) { tx.stage.addDeadLetter(line) }
+// AddDeadLetter keeps a line for a file of dead letters until DropDeadLetters.
+func (tx *Tx) AddDeadLetter(line []byte) error {
+	if line == nil {
+		line = []byte{} // a column for bytes, not for NULL
+	}
+	if _, err := tx.exec("INSERT INTO dead_letters (line) VALUES (?)", line); err != nil {
+		return fmt.Errorf("keep dead letter: %w", err)
+	}
+	return nil
+}
 
 // mostDeadLetters is how many dead letters are read at once.
 const mostDeadLetters = 1024

@@ -65,6 +65,9 @@ func (r *Reader) LastSeq(ctx context.Context) (int64, error) {
 	return seq, nil
 }
 
+// steps are how many things one statement is about, so that a few prepared ones do for any number.
+var steps = [...]int{64, 8, 1}
+
 // inSteps calls do with the values in groups that are as long as each of steps says.
 func inSteps[T any](values []T, do func([]any) error) error {
 	for _, n := range steps {

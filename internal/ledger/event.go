@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -30,16 +31,53 @@ func (tx *Tx) log(e task.Event) error {
 		e.Data = jsontext.Value("{}")
 	}
 	if e.Task == "" || e.Of != 0 {
-		tx.stage.log(e)
+		tx.events = append(tx.events, e)
+		tx.write.wrote = true
 		return nil
 	}
+	if err := tx.saveEvents(); err != nil { // they come before it
+		return err
+	}
 	logged, err := tx.change("INSERT INTO events (time, kind, data, task) SELECT ?, ?, ?, seq FROM tasks WHERE id = ? AND revision = ?",
-		e.Time.UnixMicro(), e.Kind, string(e.Data), string(e.Task), e.Revision)
+		e.Time.UnixMicro(), string(e.Kind), string(e.Data), string(e.Task), e.Revision)
 	if err == nil && !logged {
 		err = ErrUnknown
 	}
 	return err
 }
+
+// eventSteps are how many events one statement adds. One statement for several takes half as long as one
+// for each, since the number of the last event is written once.
+var eventSteps = [...]int{32, 8, 2, 1}
+
+// saveEvents adds the events that wait.
+func (tx *Tx) saveEvents() error {
+	for _, n := range eventSteps {
+		for ; len(tx.events) >= n; tx.events = tx.events[n:] {
+			values := make([]any, 0, 4*n)
+			for _, e := range tx.events[:n] {
+				of := any(nil) // no task
+				if e.Of != 0 {
+					of = e.Of
+				}
+				values = append(values, e.Time.UnixMicro(), string(e.Kind), string(e.Data), of)
+			}
+			if _, err := tx.exec(eventInserts[n], values...); err != nil {
+				return fmt.Errorf("log %d events: %w", n, err)
+			}
+		}
+	}
+	return nil
+}
+
+// eventInserts add as many events as each of eventSteps says.
+var eventInserts = func() map[int]string {
+	inserts := map[int]string{}
+	for _, n := range eventSteps {
+		inserts[n] = "INSERT INTO events (time, kind, data, task) VALUES (?, ?, ?, ?)" + strings.Repeat(", (?, ?, ?, ?)", n-1)
+	}
+	return inserts
+}()
 
 const lastHeldQuery = "SELECT time FROM events WHERE task = ? AND kind IN ('" + string(task.KindTaskHeld) + "', '" + string(task.KindTaskReleased) + "') ORDER BY seq DESC LIMIT 1"
 
@@ -73,6 +111,9 @@ const newsQuery = "SELECT " + eventColumns + " FROM events e JOIN tasks t ON t.s
 
 // EventsSince returns the events of one revision of a task after a Seq, oldest first.
 func (tx *Tx) EventsSince(task, after int64) ([]task.Event, error) {
+	if err := tx.saveEvents(); err != nil {
+		return nil, err
+	}
 	events, err := all(context.Background(), tx.write, scanEvent, newsQuery, task, after)
 	if err != nil {
 		return nil, fmt.Errorf("list news of task %d: %w", task, err)

@@ -16,7 +16,17 @@ type File struct {
 }
 
 // SetFile remembers f in the place of what was known of its path.
-func (tx *Tx) SetFile(f File) { tx.stage.files[f.Path] = f }
+func (tx *Tx) SetFile(f File) error {
+	// SQLite has the large numbers as signed ones.
+	if _, err := tx.exec(fileInsert, f.Path, int64(f.Dev), int64(f.Inode), f.Offset, f.Replay, f.Head, f.Tail); err != nil {
+		return fmt.Errorf("remember how far %s was read: %w", f.Path, err)
+	}
+	return nil
+}
+
+const fileInsert = "INSERT INTO files (" + fileColumns + ") VALUES (?, ?, ?, ?, ?, ?, ?) " +
+	"ON CONFLICT (path) DO UPDATE SET dev = excluded.dev, inode = excluded.inode, offset = excluded.offset, " +
+	"replay = excluded.replay, head = excluded.head, tail = excluded.tail"
 
 // DropFiles forgets the files below a directory that are gone.
 func (tx *Tx) DropFiles(dir string) error {

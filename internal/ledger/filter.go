@@ -34,9 +34,6 @@ func (r *Reader) Tasks(ctx context.Context, f Filter) ([]task.Task, error) {
 // listed lists columns of the tasks that pass a filter.
 func listed[T any](ctx context.Context, r *Reader, f Filter, columns string, scan func(row) (T, error)) ([]T, error) {
 	query, args := f.query(columns)
-	if err := r.read.ready(); err != nil {
-		return nil, fmt.Errorf("list tasks: %w", err)
-	}
 	rows, err := r.db.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, fmt.Errorf("list tasks: %w", err)

@@ -15,6 +15,7 @@ import (
 // sqliteFull for ENOSPC alone: a quota (EDQUOT) and a limit of the file's size
 // (EFBIG) are SQLITE_IOERR_WRITE (778), as a broken disk is.
 const (
+	sqliteBusy     = 5
 	sqliteIOErr    = 10
 	sqliteFull     = 13
 	sqliteCantOpen = 14
@@ -24,12 +25,15 @@ const (
 	sqliteIOErrShmSize   = sqliteIOErr | 19<<8
 )
 
-// withErrno adds to an error of SQLite the errno that caused it, as far as that
-// can be found out: SQLite keeps it to itself.
+// withErrno adds to an error of SQLite the errno that caused it, or who has the lock, as far as
+// that can be found out: SQLite keeps it to itself.
 func withErrno(path string, err error) error {
 	coded, ok := errors.AsType[*sqlite.Error](err)
 	if !ok {
 		return err
+	}
+	if coded.Code()&0xff == sqliteBusy {
+		return fmt.Errorf("%w: %s", err, lockedBy(path))
 	}
 	errno := error(nil)
 	switch code := coded.Code(); {

@@ -3,16 +3,14 @@ package ledger
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
-	"mailboxd/envelope"
 	"mailboxd/internal/fault"
 )
 
-// An update is one caller's wish to write.
+// An update is the request of one caller to write.
 type update struct {
 	fn   func(*Tx) error
 	done chan struct{} // closed once err says how it ended
@@ -41,12 +39,11 @@ func (l *Ledger) Update(ctx context.Context, fn func(*Tx) error) error {
 	return l.join(ctx, l.enqueue(fn))
 }
 
-// soon is how long UpdateSoon waits for somebody else's transaction.
+// soon is how long UpdateSoon waits for the transaction of another caller.
 const soon = 10 * time.Millisecond
 
-// UpdateSoon is Update for what nobody waits for: it rides in the next
-// transaction of somebody else, which saves a sync of its own, and has one of
-// its own only when none has come for a moment.
+// UpdateSoon is Update for a change that no caller waits for: it is part of the next transaction of
+// another caller, which saves a sync, and has a transaction of its own only when none comes in time.
 func (l *Ledger) UpdateSoon(ctx context.Context, fn func(*Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -54,8 +51,7 @@ func (l *Ledger) UpdateSoon(ctx context.Context, fn func(*Tx) error) error {
 	return l.await(ctx, l.enqueue(fn), soon)
 }
 
-// await waits for somebody else's group to run the update, and when none has
-// for a while, joins.
+// await waits for the group of another caller to run the update, and joins one after patience.
 func (l *Ledger) await(ctx context.Context, u *update, patience time.Duration) error {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
@@ -116,107 +112,52 @@ func (l *Ledger) leave(u *update) bool {
 // commit runs the group in one transaction. A function that fails is told so
 // and the others start over without it.
 func (l *Ledger) commit(group []*update) {
-	oneByOne := false
 	for len(group) > 0 {
-		failed, err := l.try(group, oneByOne)
-		switch {
-		case err == errWhose:
-			oneByOne = true
-		case failed < 0:
-			err = withErrno(l.path, err)
+		failed, err := l.try(group)
+		err = withErrno(l.path, err)
+		if failed < 0 {
 			for _, u := range group {
 				u.finish(err)
 			}
 			return
-		default:
-			group[failed].finish(withErrno(l.path, err))
-			group = slices.Delete(group, failed, failed+1)
 		}
+		group[failed].finish(err)
+		group = slices.Delete(group, failed, failed+1)
 	}
 }
 
-// errWhose says that some row of a group cannot be written, and not whose.
-var errWhose = errors.New("a row cannot be written")
-
-// try runs all functions of the group, in one transaction. When one of them
-// fails, nothing is kept and its index is returned; an error with no index
-// is the transaction's own. What the functions change is brought to the tables
-// together, or after each of them, which finds out whose cannot be.
-func (l *Ledger) try(group []*update, oneByOne bool) (failed int, err error) {
-	tx := &Tx{ledger: l, write: l.write, stage: newLayer(), below: l.layers(), absent: map[envelope.ID]bool{}}
-	l.write.before = tx.toTables
-	defer tx.end()
-	if l.redo.broken || l.stuck.Load() || tx.below[0].bytes > mostBytes {
-		if err := tx.toTables(); err != nil {
-			return -1, fmt.Errorf("begin update: %w", err)
-		}
+// try runs all functions of the group in one transaction. When one of them fails, nothing is
+// kept and its index is returned; an error with no index is the transaction's own.
+func (l *Ledger) try(group []*update) (failed int, err error) {
+	if err := l.writer.start(); err != nil {
+		return -1, fmt.Errorf("begin update: %w", err)
 	}
-	oneByOne = oneByOne || len(group) == 1
+	tx := newTx(l.writer.write)
 	for i, u := range group {
-		tx.wrong = nil
-		err := cmp.Or(u.fn(tx), tx.wrong)
-		if err == nil && tx.opened && (oneByOne || i == len(group)-1) {
-			err = tx.toTables()
+		err := u.fn(tx)
+		if wrong := tx.write.failed; wrong != nil && !isOfOne(wrong) {
+			l.writer.fail()
+			return -1, fmt.Errorf("write update: %w", wrong)
 		}
-		if !oneByOne && tx.unclear != nil {
-			return -1, errWhose
-		}
-		if err = cmp.Or(err, tx.unclear); err != nil {
+		if err = cmp.Or(err, tx.write.failed); err != nil {
+			l.writer.rollback()
 			return i, err
 		}
 	}
+	if !tx.write.wrote {
+		l.writer.rollback() // there is nothing to make durable
+		return -1, nil
+	}
 	fault.Point("written-uncommitted")
-	if err := tx.commit(); err != nil {
-		l.forgetCounts()
+	err = cmp.Or(tx.saveEvents(), tx.saveCounts())
+	if err == nil {
+		err = l.writer.commit()
+	}
+	if err != nil {
+		l.writer.fail()
 		return -1, fmt.Errorf("commit update: %w", err)
 	}
-	l.countCommitted(tx.counts)
+	l.checkpoints.committed(tx.write.bytes)
 	l.announce()
 	return -1, nil
-}
-
-// commit makes durable what the group has changed.
-func (tx *Tx) commit() error {
-	l := tx.ledger
-	if tx.stage.bytes > mostBytes { // many results at once are more than a frame may have
-		if err := tx.toTables(); err != nil {
-			return err
-		}
-	}
-	if tx.opened {
-		if err := endTables(l.write, l.path, l.redo.last); err != nil {
-			l.redo.skip() // nobody knows whether it is on the disk
-			return err
-		}
-		tx.opened = false
-		l.begunAnew()
-		<-l.writing
-		return nil
-	}
-	if tx.stage.empty() {
-		return nil
-	}
-	if err := l.redo.add(tx.stage); err != nil {
-		return err
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.live.merge(tx.stage)
-	for seq := range tx.stage.tasks {
-		l.still.forget(seq)
-	}
-	l.foldSoon()
-	return nil
-}
-
-// end gives up what the group has changed, unless that is durable. The error of
-// ROLLBACK says that SQLite has done so already; were it another, the next BEGIN
-// would say it.
-func (tx *Tx) end() {
-	tx.ledger.write.before = nil
-	if tx.opened {
-		tx.ledger.tables.forget()
-		_, _ = tx.write.run("ROLLBACK")
-		<-tx.ledger.writing
-	}
 }

@@ -28,7 +28,7 @@ func inspect(path string) error {
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		for _, end := range []string{"-wal", redoEnds[0], redoEnds[1]} {
+		for _, end := range []string{"-wal", lastEnd, redoEnds[0], redoEnds[1]} {
 			if left, missing := os.Lstat(path + end); missing == nil && (end == "-wal" || left.Size() > 0) {
 				return fmt.Errorf("%w: its %s is there without it", errUnreadable, filepath.Base(path)+end)
 			}
@@ -41,11 +41,57 @@ func inspect(path string) error {
 	case info.Size() == 0: // ours never is: create renames a whole one into place
 		return fmt.Errorf("%w: it is empty", errUnreadable)
 	}
+	last, reading := readLast(path)
 	db, err := sql.Open("sqlite", readURI(path, isWhole(path) && isUnwritable(path)))
 	if err != nil {
 		return err
 	}
-	return errors.Join(unreadable(check(db, path, info.Size() <= smallLedger)), db.Close())
+	err = check(db, path, info.Size() <= smallLedger)
+	if err == nil {
+		err = checkCommits(db, path, last, reading)
+	}
+	return errors.Join(unreadable(err), db.Close())
+}
+
+// checkCommits returns an error if commits are missing from a ledger. The file -last was read before;
+// if a daemon has made both since, it is read again.
+func checkCommits(db *sql.DB, path string, last lastCommit, reading error) error {
+	version, err := schemaVersion(background, db)
+	if err != nil {
+		return err
+	}
+	var has commits // none: an older version
+	if version > lastWithRedo {
+		has, err = readCommits(background, db)
+	}
+	if err == nil && has.live && errors.Is(reading, fs.ErrNotExist) {
+		last, reading = readLast(path)
+		has, err = readCommits(background, db)
+	}
+	if err != nil {
+		return err
+	}
+	if err = compare(last, reading, has, path); err != nil || reading != nil {
+		return err
+	}
+	return checkBase(path, last)
+}
+
+// checkBase returns an error if the main file alone is older than when the log was last begun anew:
+// then what the log has belongs to another one.
+func checkBase(path string, last lastCommit) error {
+	db, err := sql.Open("sqlite", readURI(path, true))
+	if err != nil {
+		return err
+	}
+	for range 3 { // a checkpoint may be writing to it
+		alone, reading := readCommits(background, db)
+		if reading != nil || alone.number >= last.base { // one that was cut short may have left pages that only the log repairs
+			return db.Close()
+		}
+		err = fmt.Errorf("%w: it is older than its log: it has %d commits, and had %d", errUnreadable, alone.number, last.base)
+	}
+	return errors.Join(err, db.Close())
 }
 
 // check reads what a start reads, and every page when asked to.
@@ -55,7 +101,7 @@ func check(db *sql.DB, path string, everything bool) error {
 	switch {
 	case err != nil:
 		return err
-	case version > len(migrations):
+	case version > newest:
 		return ErrNewer
 	case version == 0:
 		return fmt.Errorf("%w: it has no schema version", errUnreadable)
@@ -69,20 +115,16 @@ func check(db *sql.DB, path string, everything bool) error {
 			return fmt.Errorf("%w: %s", errUnreadable, strings.ReplaceAll(verdict, "\n", " "))
 		}
 	}
-	if err := checkStart(ctx, db, version); err != nil || version < 6 {
+	if err := checkStart(ctx, db, version); err != nil || version < firstWithRedo || version > lastWithRedo {
 		return err
 	}
-	query := extentQuery
-	if version < 8 {
-		query = "SELECT applied, 0 FROM redo"
-	}
-	have, err := scanExtent(db.QueryRowContext(ctx, query))
+	have, err := readExtent(ctx, db, version)
 	if err != nil {
 		return err
 	}
 	frames, err := readFrames(path, have)
 	for _, rows := range frames {
-		err = errors.Join(err, eachRow(rows, func(change) error { return nil }))
+		err = errors.Join(err, eachRow(rows, func(int, []any) error { return nil }))
 	}
 	return err
 }

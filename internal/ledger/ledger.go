@@ -1,17 +1,13 @@
-// Package ledger remembers every task, run and event, in SQLite behind a redo
-// log. What Update has returned nil for is there after a power cut; what it has
-// not is there whole or not at all.
+// Package ledger stores every task, run and event in SQLite. After Update returns nil, its change
+// survives a power cut; before, the change is there whole or not at all.
 package ledger
 
 import (
-	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -20,30 +16,15 @@ import (
 // goroutines at once. One process at a time may have a path open for writing;
 // the lock on the state directory sees to that.
 type Ledger struct {
-	*Reader            // of all that is durable
-	idleReader *Reader // of what the tables have
-	path       string
-	db         *sql.DB
-	conn       *sql.Conn     // the one connection that writes
-	committer  chan struct{} // holds a token while somebody commits a group, or freezes what is live
-	writing    chan struct{} // and while somebody writes to the tables: anyone who wants both takes lead first
-	due        chan struct{} // signalled when something is to be folded
-	closing    chan struct{} // closed when nobody is to fold any more
-	folder     sync.WaitGroup
-	timed      atomic.Bool // due will be signalled
-	stuck      atomic.Bool // the last fold has failed
+	*Reader
+	path        string
+	writer      *writer       // who has the committer's token uses it
+	committer   chan struct{} // holds a token while somebody commits a group
+	checkpoints *checkpointer
+	closing     chan struct{} // closed when no checkpoint is to be made any more
+	background  sync.WaitGroup
 
-	write    *statements // who is writing guards it
-	tables   *tables
-	redo     *redo  // who leads guards it
-	lastTask int64  // the highest Seq that was given; 0: to be looked up
-	folded   uint64 // the last frame of what is folded; who is writing guards it
-
-	mu      sync.Mutex    // guards what follows; live is changed only by who leads
-	counts  openCounts    // of what is durable; zero: to be counted; changed only by who leads
-	live    *memtable     // what the tables do not have, and nobody is bringing there
-	folding *memtable     // what somebody is bringing to the tables; nil: nothing
-	still   readCache     // what is as the tables have it
+	mu      sync.Mutex    // guards what follows
 	queued  []*update     // what the next group will run
 	changed chan struct{} // closed at the next commit; nil: nobody waits for it
 }
@@ -107,69 +88,30 @@ func prepare(path string, traces []string) (opened Opened, err error) {
 }
 
 func connect(path string) (*Ledger, error) {
-	ctx := context.Background()
-	db, err := sql.Open("sqlite", writeURI(path))
+	w, err := openWriter(path)
 	if err != nil {
 		return nil, err
 	}
-	db.SetMaxOpenConns(1)
-	conn, err := db.Conn(ctx)
-	if err != nil {
-		return nil, errors.Join(err, db.Close())
+	l := &Ledger{path: path, writer: w, committer: make(chan struct{}, 1), closing: make(chan struct{})}
+	if l.checkpoints, err = openCheckpointer(path); err != nil {
+		return nil, errors.Join(err, w.close())
 	}
-	l := &Ledger{
-		path: path, db: db, conn: conn, write: newStatements(conn.PrepareContext),
-		committer: make(chan struct{}, 1), writing: make(chan struct{}, 1), due: make(chan struct{}, 1), closing: make(chan struct{}),
-		live: newLayer(), still: readCache{tasks: map[int64]*Request{}},
+	if l.Reader, err = newReader(path, false); err != nil {
+		return nil, errors.Join(err, l.checkpoints.close(), w.close())
 	}
-	l.tables = newTables(l.conn)
-	before, err := schemaVersion(ctx, conn)
-	if err == nil {
-		err = migrate(ctx, conn, migrations)
+	if _, err = l.emptyLog(); err != nil {
+		return nil, errors.Join(err, l.Reader.Close(), l.checkpoints.close(), w.close())
 	}
-	if err == nil {
-		err = l.recoverRedo()
-	}
-	if err == nil && before < 13 { // for the events of the redo log
-		_, err = conn.ExecContext(ctx, schema13)
-	}
-	if err == nil {
-		l.idleReader, err = newReader(path, false)
-	}
-	if err != nil {
-		return nil, errors.Join(err, conn.Close(), db.Close())
-	}
-	l.Reader = &Reader{db: l.idleReader.db, read: newStatements(l.idleReader.db.PrepareContext)}
-	l.Reader.read.before = l.flush
-	l.folder.Go(l.foldAll)
+	l.background.Go(l.serveCheckpoints)
 	return l, nil
 }
 
-// recoverRedo brings to the tables what the redo log has from before.
-func (l *Ledger) recoverRedo() (err error) {
-	if l.redo, err = openRedo(l.path); err != nil {
-		return err
-	}
-	if l.redo.last, err = l.tables.takeUp(l.write, l.path, func() error { return setLive(l.write, true) }); err != nil {
-		return errors.Join(fmt.Errorf("take up redo log: %w", err), l.redo.close())
-	}
-	return nil
-}
-
-// Close brings everything to the tables, and leaves nothing in the logs beside the
-// file. It must not be called while an Update or a read is going on.
+// Close leaves nothing in the log beside the file, unless somebody else reads. It must not be called
+// while an Update or a read is going on.
 func (l *Ledger) Close() error {
 	close(l.closing)
-	l.folder.Wait()
-	err := l.flush()
-	if err == nil {
-		err = setLive(l.write, false)
-	}
-	if err == nil {
-		err = l.redo.clear()
-	}
-	err = errors.Join(err, l.Reader.read.close(), l.idleReader.Close(), l.tables.close(), l.write.close(), l.conn.Close(), l.db.Close(), l.redo.close())
-	if err != nil {
+	l.background.Wait()
+	if err := errors.Join(l.Reader.Close(), l.checkpoints.close(), l.writer.close()); err != nil {
 		return fmt.Errorf("close ledger: %w", err)
 	}
 	return nil

@@ -38,7 +38,6 @@ func (tx *Tx) move(seq int64, from task.State, attempt int, c task.Change) (bool
 	}
 	t.State, t.Reasons, t.Until = c.To, c.Reasons, exact(c.Until)
 	t.Attempt = cmp.Or(c.Attempt, t.Attempt)
-	raised := t.Attempt > attempt
 	t.Agent, t.Status, t.Kind = cmp.Or(c.Agent, t.Agent), cmp.Or(c.Status, t.Status), cmp.Or(c.Kind, t.Kind)
 	if c.To == task.Done {
 		t.Finished = exact(time.Now())
@@ -46,37 +45,38 @@ func (tx *Tx) move(seq int64, from task.State, attempt int, c task.Change) (bool
 	if c.Result != nil {
 		digest := sha256.Sum256(c.Result)
 		t.ResultSum = hex.EncodeToString(digest[:])
+		if _, err := tx.exec(resultInsert, seq, c.Result); err != nil {
+			return false, err
+		}
+	}
+	if err := tx.setTask(t); err != nil {
+		return false, err
 	}
 	tx.counts.add(t.Requester, from, -1)
 	tx.counts.add(t.Requester, c.To, 1)
-	tx.stage.setTask(&taskChange{Task: t, raised: raised, result: c.Result})
 	return true, nil
 }
 
 // MarkPut remembers that the result file of a revision is in place.
 func (tx *Tx) MarkPut(seq int64) error {
-	return tx.mark("put", seq, func(t *task.Task) { t.Put = true })
+	return tx.mark("put", seq, "UPDATE tasks SET put = 1 WHERE seq = ?")
 }
 
 // MarkSettled remembers that a revision has nothing to put or to deliver.
 func (tx *Tx) MarkSettled(seq int64) error {
-	return tx.mark("settled", seq, func(t *task.Task) { t.Put, t.Delivered = true, true })
+	return tx.mark("settled", seq, "UPDATE tasks SET put = 1, delivered = 1 WHERE seq = ?")
 }
 
 // MarkDisplaced remembers that the result of the revision before this one has
 // gone to the history.
 func (tx *Tx) MarkDisplaced(seq int64) error {
-	return tx.mark("displaced", seq, func(t *task.Task) { t.Replaces = false })
+	return tx.mark("displaced", seq, "UPDATE tasks SET replaces = 0 WHERE seq = ?")
 }
 
-func (tx *Tx) mark(what string, seq int64, set func(*task.Task)) error {
-	t, found, err := tx.task(seq)
-	if err != nil {
+func (tx *Tx) mark(what string, seq int64, update string) error {
+	delete(tx.tasks, seq)
+	if _, err := tx.exec(update, seq); err != nil {
 		return fmt.Errorf("mark task %d %s: %w", seq, what, err)
-	}
-	if found {
-		set(&t)
-		tx.stage.setTask(&taskChange{Task: t})
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
-	"encoding/binary"
 	"errors"
 	"io/fs"
 	"os"
@@ -124,28 +123,6 @@ var spoils = map[string]func(t *testing.T, path string){
 			t.Fatal(err)
 		}
 	},
-	"a redo log without its beginning": func(t *testing.T, path string) {
-		log := leaveUnfolded(t, path, 2)
-		write(t, path+"-redo1", log[endOfFrame(log):])
-	},
-	"a changed byte in a redo log": func(t *testing.T, path string) {
-		log := leaveUnfolded(t, path, 3)
-		log[endOfFrame(log)+20] ^= 1 // of the second of three frames
-		write(t, path+"-redo1", log)
-	},
-	"a changed byte in the first frame": func(t *testing.T, path string) {
-		log := leaveUnfolded(t, path, 2)
-		log[1] ^= 1 // of its length
-		write(t, path+"-redo1", log)
-	},
-	"a redo log of which a file is missing": func(t *testing.T, path string) {
-		leaveUnfolded(t, path, 2)
-		remove(t, path+"-redo1")
-	},
-	"a redo log of which the other file is missing": func(t *testing.T, path string) {
-		leaveUnfolded(t, path, 2)
-		remove(t, path+"-redo2")
-	},
 	"a log alone": func(t *testing.T, path string) {
 		if err := os.Rename(path, path+"-wal"); err != nil {
 			t.Fatal(err)
@@ -214,95 +191,6 @@ func TestACreationThatWasCutShortIsStartedOver(t *testing.T) {
 	write(t, path+".new", []byte("half"))
 	write(t, path+".new-wal", []byte("half"))
 	add(t, openAt(t, path), newTask(1))
-}
-
-// leaveUnfolded leaves a ledger as a daemon does that is killed, with so many frames in
-// the first file of its redo log that are not in the tables, and returns that file's bytes.
-func leaveUnfolded(t *testing.T, path string, frames int) (log []byte) {
-	t.Helper()
-	l, _, err := ledger.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	unlock := lock(t, path) // so nothing is folded
-	for n := range frames {
-		acceptLine(t, l, 20+n, func(*ledger.Tx) error { return nil })
-	}
-	copied := copyOf(t, path, "", 0)
-	unlock()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	for _, end := range []string{"", "-wal", "-redo1", "-redo2"} {
-		data, err := os.ReadFile(copied + end)
-		if err != nil {
-			t.Fatal(err)
-		}
-		write(t, path+end, data)
-		if end == "-redo1" {
-			log = data
-		}
-	}
-	return log
-}
-
-// endOfFrame returns where the second frame of a redo log begins.
-func endOfFrame(log []byte) int {
-	first := 16 + int(binary.LittleEndian.Uint32(log))
-	return (first + 4095) / 4096 * 4096 // a frame begins a block
-}
-
-func remove(t *testing.T, path string) {
-	t.Helper()
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func TestADamagedRedoLogIsNoLedgerToReadEither(t *testing.T) {
-	for _, what := range []string{"a changed byte in a redo log", "a redo log of which a file is missing"} {
-		path := filepath.Join(t.TempDir(), "ledger.db")
-		closeNow(t, path, 20)
-		spoils[what](t, path)
-		if r, err := ledger.OpenReader(path); err == nil {
-			t.Errorf("%s: OpenReader() = nil; want an error", what)
-			r.Close()
-		}
-	}
-}
-
-// What is closed in order has nothing in its redo log, as a backup of the one file.
-func TestAClosedLedgerNeedsNoRedoLog(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "ledger.db")
-	closeNow(t, path, 20)
-	remove(t, path+"-redo1")
-	remove(t, path+"-redo2")
-	l, opened, err := ledger.Open(path)
-	if err != nil || opened != (ledger.Opened{}) {
-		t.Fatalf("Open() = %+v, %v; want the ledger", opened, err)
-	}
-	defer l.Close()
-	if tasks, err := l.Tasks(t.Context(), ledger.Filter{}); err != nil || len(tasks) != 20 {
-		t.Errorf("the ledger has %d tasks, %v; want 20", len(tasks), err)
-	}
-}
-
-// lock keeps everybody else from writing to the ledger at path.
-func lock(t *testing.T, path string) (unlock func()) {
-	t.Helper()
-	db, err := sql.Open("sqlite", path)
-	if err == nil {
-		db.SetMaxOpenConns(1)
-		_, err = db.Exec("BEGIN IMMEDIATE")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	}
 }
 
 // closeNow makes a ledger of n tasks and closes it.

@@ -16,8 +16,9 @@ import (
 )
 
 // besides are the ends of the names of the files of one ledger: the one that SQLite
-// keeps, its write-ahead log and that log's index, and the two of the redo log.
-var besides = []string{"", "-wal", "-shm", redoEnds[0], redoEnds[1]}
+// keeps, its write-ahead log and that log's index, the number of the last commit, and the redo log
+// of an older version.
+var besides = []string{"", "-wal", "-shm", lastEnd, redoEnds[0], redoEnds[1]}
 
 // create puts an empty ledger at path, where there must be none. It is made
 // aside and renamed, so that what is at path is always whole. It knows of the
@@ -54,7 +55,7 @@ func fill(path string, opened Opened) error {
 	if err != nil {
 		return errors.Join(err, db.Close())
 	}
-	err = migrate(ctx, conn, migrations)
+	err = bringForward(ctx, conn, path)
 	if err == nil && opened.Lost() {
 		err = noteLoss(ctx, conn, opened)
 	}

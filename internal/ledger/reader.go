@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"time"
 
 	"modernc.org/sqlite"
 
@@ -17,24 +16,17 @@ import (
 // ErrUnknown says that the ledger has no such task, or no such body of it.
 var ErrUnknown = errors.New("is not in the ledger")
 
-// errBehind says that the tables miss what is durable in the redo log.
-var errBehind = errors.New("the daemon doesn't bring the latest changes to the tables; see mailboxd doctor")
-
 // A Reader reads what is committed, beside a writer or without one. It may be
 // used from several goroutines at once. Each call sees one moment; two calls
 // may see two.
 type Reader struct {
-	db      *sql.DB
-	read    *statements
-	path    string
-	durable uint64 // the last frame of the redo log when it was opened; 0: unknown
+	db   *sql.DB
+	read *statements
 }
 
 // OpenReader opens the ledger at path, which must be absolute, and changes nothing
-// that it says. It has all that was durable by then, and what a writer brings to the
-// tables later; beside a writer that can't write to the tables, it has what they have. It is
-// for a short look: an open reader keeps the write-ahead log from being folded into the file.
-// The error wraps fs.ErrNotExist where there is no ledger, and ErrNewer.
+// that it says. It has all that is committed, also later. The error wraps fs.ErrNotExist where
+// there is no ledger, and ErrNewer.
 func OpenReader(path string) (*Reader, error) {
 	r, err := openReader(path)
 	if err != nil {
@@ -60,18 +52,19 @@ func emptyReader(ctx context.Context) (*Reader, error) {
 	db.SetMaxOpenConns(1) // each connection has a database of its own
 	conn, err := db.Conn(ctx)
 	if err == nil {
-		err = errors.Join(migrate(ctx, conn, migrations), conn.Close())
+		err = errors.Join(migrate(ctx, conn, "", 0), conn.Close())
 	}
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	return &Reader{db: db, read: newStatements(db.PrepareContext), path: ":memory:"}, nil
+	return &Reader{db: db, read: newStatements(db.PrepareContext)}, nil
 }
 
 func openReader(path string) (*Reader, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, err // SQLite would say only that it cannot
 	}
+	last, reading := readLast(path)
 	r, version, err := openVersion(path, isWhole(path) && isUnwritable(path))
 	if coded, ok := errors.AsType[*sqlite.Error](err); ok && coded.Code() == sqliteIOErrShmSize && isWhole(path) {
 		r, version, err = openVersion(path, true) // the disk is full, so SQLite can't make its index of the log
@@ -80,28 +73,15 @@ func openReader(path string) (*Reader, error) {
 		return nil, unreadable(err)
 	}
 	switch {
-	case version > len(migrations):
+	case version > newest:
 		err = ErrNewer
-	case version < len(migrations):
-		err = fmt.Errorf("has schema version %d; the daemon brings it to %d when it starts", version, len(migrations))
+	case version < newest:
+		err = fmt.Errorf("has schema version %d; the daemon brings it to %d when it starts", version, newest)
+	default:
+		err = checkCommits(r.db, path, last, reading)
 	}
 	if err != nil {
 		return nil, errors.Join(err, r.Close())
-	}
-	busy, err := redoBusy(path)
-	if err == nil && !busy {
-		failed := r.takeUpRedo(path)
-		if busy, err = redoBusy(path); !busy { // one may have started meanwhile
-			err = errors.Join(err, failed)
-		}
-	}
-	if err != nil {
-		return nil, errors.Join(err, r.Close())
-	}
-	if busy {
-		ctx, stop := context.WithTimeout(background, 10*foldAfter)
-		defer stop()
-		r.durable, _ = r.awaitFold(ctx, 0) // for a look, what the tables have is enough
 	}
 	return r, nil
 }
@@ -120,75 +100,6 @@ func openVersion(path string, unchanging bool) (*Reader, int, error) {
 	return r, version, nil
 }
 
-// awaitFold waits until the tables have the frames up to last; 0 is the last one that is
-// durable now. A writer sees to that within a moment, or waits itself for the transaction that
-// blocks it.
-func (r *Reader) awaitFold(ctx context.Context, last uint64) (uint64, error) {
-	for {
-		applied, frames, err := r.behind(r.path)
-		if err == nil && last == 0 {
-			last = applied + uint64(len(frames))
-		}
-		if err == nil && applied >= last {
-			return last, nil
-		}
-		if busy, unknown := redoBusy(r.path); unknown == nil && !busy { // the writer was killed meanwhile
-			err = errors.Join(err, r.takeUpRedo(r.path))
-		}
-		select {
-		case <-ctx.Done():
-			return last, errors.Join(errBehind, err)
-		case <-time.After(foldAfter / 10):
-		}
-	}
-}
-
-// behind returns the frames of the redo log that the tables do not have, and the
-// number of the last one that they have.
-func (r *Reader) behind(path string) (applied uint64, frames [][]byte, err error) {
-	have, _, err := first(background, r.read, scanExtent, extentQuery)
-	if err == nil {
-		frames, err = readFrames(path, have)
-	}
-	return have.applied, frames, err
-}
-
-// takeUpRedo brings to the tables what a writer that was killed left in the redo
-// log, as the next one would: until then the tables are behind. That is over when it
-// returns, so who reads for long keeps nobody from starting.
-func (r *Reader) takeUpRedo(path string) error {
-	if _, frames, err := r.behind(path); err != nil || len(frames) == 0 {
-		return err
-	}
-	db, err := sql.Open("sqlite", writeURI(path))
-	if err != nil {
-		return err
-	}
-	err = redoInto(db, path)
-	if err = errors.Join(err, db.Close()); err != nil {
-		return fmt.Errorf("take up redo log: %w", err)
-	}
-	return nil
-}
-
-// redoInto commits to the tables what the redo log has, unless somebody who writes
-// has started meanwhile: anyone who starts after that waits for the commit.
-func redoInto(db *sql.DB, path string) error {
-	conn, err := db.Conn(background)
-	if err != nil {
-		return err
-	}
-	w, write := newTables(conn), newStatements(conn.PrepareContext)
-	_, err = w.takeUp(write, path, func() error {
-		busy, err := redoBusy(path)
-		if err == nil && busy {
-			err = errors.New("it is being written")
-		}
-		return err
-	})
-	return errors.Join(err, w.close(), write.close(), conn.Close())
-}
-
 func newReader(path string, unchanging bool) (*Reader, error) {
 	db, err := sql.Open("sqlite", readURI(path, unchanging))
 	if err != nil {
@@ -196,7 +107,7 @@ func newReader(path string, unchanging bool) (*Reader, error) {
 	}
 	db.SetMaxOpenConns(4)
 	db.SetMaxIdleConns(4) // opening one costs as much as many reads
-	return &Reader{db: db, read: newStatements(db.PrepareContext), path: path}, nil
+	return &Reader{db: db, read: newStatements(db.PrepareContext)}, nil
 }
 
 // Close ends reading.
@@ -206,7 +117,7 @@ func (r *Reader) Close() error {
 
 // Task returns the revision with this Seq; ErrUnknown when there is none.
 func (r *Reader) Task(ctx context.Context, seq int64) (task.Task, error) {
-	t, ok, err := first(ctx, r.read, scanTask, "SELECT "+taskColumns+" FROM tasks WHERE seq = ?", seq)
+	t, ok, err := first(ctx, r.read, scanTask, taskQuery, seq)
 	return known(t, ok, err, "read task", seq)
 }
 

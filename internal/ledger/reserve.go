@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -38,7 +37,7 @@ func (tx *Tx) reserve(r task.Run) error {
 
 // ReleaseRun gives back what was reserved for a run that never began.
 func (tx *Tx) ReleaseRun(task int64, attempt int) error {
-	was, open, err := first(context.Background(), tx.write, scanRecord,
+	was, open, err := changed(tx, scanRecord,
 		"UPDATE runs SET settled = 1 WHERE task = ? AND attempt = ? AND started IS NULL AND settled = 0 RETURNING "+runColumns, task, attempt)
 	if err == nil && open {
 		err = tx.settle(was)
@@ -169,6 +168,5 @@ func (tx *Tx) logBudget(r task.Run, kind task.Kind, what booked) error {
 	if err != nil {
 		return err
 	}
-	tx.stage.log(task.Event{Time: time.Now(), Kind: kind, Data: data, Of: r.Task})
-	return nil
+	return tx.log(task.Event{Time: time.Now(), Kind: kind, Data: data, Of: r.Task})
 }

@@ -1,12 +1,9 @@
 package ledger
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 
-	"mailboxd/envelope"
 	"mailboxd/internal/task"
 )
 
@@ -24,43 +21,25 @@ func (tx *Tx) StartRun(r task.Run) error {
 }
 
 func (tx *Tx) startRun(r task.Run) error {
-	name := task.RunName{Task: r.Task, Attempt: r.Attempt}
-	if !tx.opened { // the tables would say so themselves, but later
-		if _, there, err := tx.run(name); there || err != nil {
-			return tx.refuse(err, errors.New("it was started"))
-		}
-	}
 	terms, err := encodeTerms(r.Terms)
 	if err != nil {
 		return err
 	}
-	begun := task.Run{
-		Task: r.Task, Attempt: r.Attempt, ID: r.ID, Intent: exact(r.Intent), Boot: r.Boot,
-		Reserved: envelope.Budget{Tokens: copied(r.Reserved.Tokens), USDCents: copied(r.Reserved.USDCents)}, Lender: r.Lender,
+	_, err = tx.exec("INSERT INTO runs (task, attempt, run_id, intent, pid, pid_start, boot, exit_code, signal, cause, terms, "+
+		"reserved_tokens, reserved_cents, lender, lender_attempt) VALUES (?, ?, ?, ?, 0, 0, ?, 0, '', '', ?, ?, ?, ?, ?)",
+		r.Task, r.Attempt, r.ID, r.Intent.UnixMicro(), r.Boot, terms, r.Reserved.Tokens, r.Reserved.USDCents, r.Lender.Task, r.Lender.Attempt)
+	if err != nil {
+		return err
 	}
-	tx.stage.setRun(&runChange{record: record{Run: begun, terms: terms}, added: true})
 	return tx.reserve(r)
-}
-
-// copied is n as it is now.
-func copied(n *int64) *int64 {
-	if n == nil {
-		return nil
-	}
-	now := *n
-	return &now
 }
 
 // SetProcess remembers which process a run is: its id, its start in clock
 // ticks after boot, and the boot they count from.
 func (tx *Tx) SetProcess(seq int64, attempt, pid int, start uint64, boot string) error {
-	r, found, err := tx.run(task.RunName{Task: seq, Attempt: attempt})
+	_, err := tx.exec("UPDATE runs SET pid = ?, pid_start = ?, boot = ? WHERE task = ? AND attempt = ?", pid, int64(start), boot, seq, attempt)
 	if err != nil {
 		return fmt.Errorf("set process of run %d of task %d: %w", attempt, seq, err)
-	}
-	if found {
-		r.PID, r.PIDStart, r.Boot = pid, start, boot
-		tx.stage.setRun(&runChange{record: r})
 	}
 	return nil
 }
@@ -91,17 +70,7 @@ func (tx *Tx) FinishRun(r task.Run) error {
 }
 
 func (tx *Tx) finishRun(r task.Run) error {
-	was, found, err := tx.run(task.RunName{Task: r.Task, Attempt: r.Attempt})
-	if err != nil || !found || !was.Finished.IsZero() || was.Settled {
-		return err
-	}
-	if r.Tokens == nil && r.USDCents == nil && limitsOf(was.Reserved) == (limits{}) { // as of most: there is nothing to count
-		was.PID, was.Started, was.Finished = cmp.Or(r.PID, was.PID), exact(r.Started), exact(r.Finished)
-		was.ExitCode, was.Signal, was.Cause, was.Settled = r.ExitCode, r.Signal, r.Cause, true
-		tx.stage.setRun(&runChange{record: was})
-		return nil
-	}
-	was, open, err := first(background, tx.write, scanRecord,
+	was, open, err := changed(tx, scanRecord,
 		`UPDATE runs SET pid = coalesce(nullif(?, 0), pid), started = ?, finished = ?, exit_code = ?, signal = ?, cause = ?,
 		tokens = ?, usd_cents = ?, settled = 1 WHERE task = ? AND attempt = ? AND finished IS NULL AND settled = 0 RETURNING `+runColumns,
 		r.PID, micros(r.Started), micros(r.Finished), r.ExitCode, r.Signal, r.Cause,
@@ -114,14 +83,12 @@ func (tx *Tx) finishRun(r task.Run) error {
 
 // Run returns a run, and whether there is one.
 func (tx *Tx) Run(name task.RunName) (task.Run, bool, error) {
-	rec, ok, err := tx.run(name)
-	if err == nil && ok {
-		err = rec.readTerms()
-	}
+	run, ok, err := first(background, tx.write, scanRun,
+		"SELECT "+runColumns+" FROM runs WHERE task = ? AND attempt = ?", name.Task, name.Attempt)
 	if err != nil {
 		return task.Run{}, false, fmt.Errorf("look up run %d of task %d: %w", name.Attempt, name.Task, err)
 	}
-	return rec.Run, ok, nil
+	return run, ok, nil
 }
 
 // LastRun returns the run of a task that was begun last, and whether there is

@@ -3,7 +3,7 @@ package ledger
 import (
 	"context"
 	"database/sql"
-	_ "embed"
+	"embed"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,69 +19,65 @@ import (
 // the remedy is to run that version again.
 var ErrNewer = errors.New("was written by a newer mailboxd")
 
-//go:embed schema/1.sql
-var schema1 string
+//go:embed schema/*.sql
+var schemas embed.FS
 
-//go:embed schema/2.sql
-var schema2 string
+// newest is the version of the schema. Its files bring a ledger forward, one version each: the
+// first makes version 1 of nothing. One that was released is never changed.
+const newest = 14
 
-//go:embed schema/3.sql
-var schema3 string
+// withRedo are the versions that had a redo log.
+const firstWithRedo, lastWithRedo = 6, 13
 
-//go:embed schema/4.sql
-var schema4 string
-
-//go:embed schema/5.sql
-var schema5 string
-
-//go:embed schema/6.sql
-var schema6 string
-
-//go:embed schema/7.sql
-var schema7 string
-
-//go:embed schema/8.sql
-var schema8 string
-
-//go:embed schema/9.sql
-var schema9 string
-
-//go:embed schema/10.sql
-var schema10 string
-
-//go:embed schema/11.sql
-var schema11 string
-
-//go:embed schema/12.sql
-var schema12 string
-
-//go:embed schema/13.sql
-var schema13 string
-
-// migrations bring a ledger forward, one version each: the first makes
-// version 1 of nothing. One that was released is never changed.
-var migrations = []string{schema1, schema2, schema3, schema4, schema5, schema6, schema7, schema8, schema9, schema10, schema11, schema12, schema13}
-
-// migrate runs the steps the file has not seen, all of them or none.
-func migrate(ctx context.Context, conn *sql.Conn, steps []string) error {
+// bringForward brings a ledger to the newest version of the schema, whole or not at all.
+func bringForward(ctx context.Context, conn *sql.Conn, path string) error {
 	version, err := schemaVersion(ctx, conn)
 	if err != nil {
 		return err
 	}
-	if version >= len(steps) {
-		return nil
-	}
-	tx, err := conn.BeginTx(ctx, nil)
-	if err != nil {
-		return fmt.Errorf("bring schema forward: %w", err)
-	}
-	for at, step := range steps[version:] {
-		step += fmt.Sprintf("\nPRAGMA user_version = %d", version+at+1)
-		if _, err := tx.ExecContext(ctx, step); err != nil {
-			return errors.Join(fmt.Errorf("bring schema to version %d: %w", version+at+1, err), tx.Rollback())
+	if version < newest {
+		if _, err = conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err == nil {
+			err = migrate(ctx, conn, path, version)
+		}
+		if err == nil {
+			_, err = conn.ExecContext(ctx, "COMMIT")
 		}
 	}
-	return tx.Commit()
+	if err != nil {
+		return fmt.Errorf("bring schema forward: %w", err) // the connection is closed, and the transaction with it
+	}
+	return removeRedo(path)
+}
+
+// migrate runs the steps that a ledger has not seen, in the transaction that is open.
+func migrate(ctx context.Context, conn *sql.Conn, path string, version int) error {
+	for step := version + 1; step <= newest; step++ {
+		if step > lastWithRedo && version >= firstWithRedo && version <= lastWithRedo {
+			if err := importRedo(ctx, conn, path); err != nil {
+				return fmt.Errorf("import redo log: %w", err)
+			}
+			if version < lastWithRedo { // for the events of the redo log
+				if err := runStep(ctx, conn, lastWithRedo); err != nil {
+					return err
+				}
+			}
+		}
+		if err := runStep(ctx, conn, step); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func runStep(ctx context.Context, conn *sql.Conn, step int) error {
+	text, err := schemas.ReadFile(fmt.Sprintf("schema/%d.sql", step))
+	if err == nil {
+		_, err = conn.ExecContext(ctx, fmt.Sprintf("%s\nPRAGMA user_version = %d", text, step))
+	}
+	if err != nil {
+		return fmt.Errorf("bring schema to version %d: %w", step, err)
+	}
+	return nil
 }
 
 // A querier is a *sql.DB or the one *sql.Conn that writes.
@@ -96,17 +92,22 @@ func schemaVersion(ctx context.Context, q querier) (version int, err error) {
 	return version, nil
 }
 
-// writeURI names the file for the one connection that writes. FULL makes a
-// commit durable when it returns, not at the next checkpoint. The size of a page is
-// that of a new file, an old one keeps its own, and counts only before the journal's
-// mode. Lines of 1 KB leave a quarter of a page of 4 KB empty: with 8 KB the file is
-// a tenth smaller, and bringing a line to the tables takes a sixth less processor time.
+// writeURI names the file for the one connection that writes. FULL makes a commit durable when it
+// returns. The size of a page is that of a new file, an old one keeps its own, and counts only before the
+// journal's mode. A checkpointer makes the checkpoints.
 func writeURI(path string) string {
 	return uri(path, url.Values{
 		"_txlock":       {"immediate"},
 		"_journal_mode": {"WAL"}, // after the others
-		"_pragma":       {"busy_timeout(5000)", "page_size(8192)", "synchronous(FULL)", "wal_autocheckpoint(2000)", "cache_size(-8000)"},
+		"_pragma": {
+			"busy_timeout(5000)", "page_size(4096)", "synchronous(FULL)", "wal_autocheckpoint(0)", "cache_size(-16000)", "temp_store(MEMORY)",
+		},
 	})
+}
+
+// checkpointURI names it for a connection that makes checkpoints, and waits for nobody.
+func checkpointURI(path string) string {
+	return uri(path, url.Values{"mode": {"rw"}, "_pragma": {"busy_timeout(0)", "synchronous(FULL)", "wal_autocheckpoint(0)"}})
 }
 
 // readURI names the file for connections that only read. An unchanging file is read without

@@ -15,9 +15,8 @@ import (
 )
 
 // WriteSnapshot writes a copy of the ledger to path, where there must be no file. The copy
-// is one moment: all transactions up to it, and none after. It has everything that was
-// durable when the reader was opened, and needs no redo log. A daemon can go on writing; one
-// that doesn't bring that to the tables in half a minute is an error. The caller syncs the file.
+// is one moment: all transactions up to it, and none after. A daemon can go on writing. The
+// caller syncs the file.
 func (r *Reader) WriteSnapshot(ctx context.Context, path string) error {
 	if err := r.writeSnapshot(ctx, path); err != nil {
 		return fmt.Errorf("write snapshot of ledger: %w", err)
@@ -25,15 +24,7 @@ func (r *Reader) WriteSnapshot(ctx context.Context, path string) error {
 	return nil
 }
 
-// foldTime is how long a snapshot waits for what the tables miss.
-const foldTime = 30 * time.Second
-
 func (r *Reader) writeSnapshot(ctx context.Context, path string) error {
-	limited, stop := context.WithTimeout(ctx, foldTime)
-	defer stop()
-	if _, err := r.awaitFold(limited, r.durable); err != nil {
-		return err
-	}
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // SQLite fills an empty file
 	if err == nil {
 		err = file.Close()
@@ -48,7 +39,7 @@ func (r *Reader) writeSnapshot(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	_, err = db.ExecContext(ctx, "UPDATE redo SET live = 0")
+	_, err = db.ExecContext(ctx, "UPDATE commits SET live = 0")
 	return errors.Join(err, db.Close())
 }
 

@@ -11,10 +11,16 @@ import (
 // can stand beside the one method that runs it.
 type statements struct {
 	prepare func(context.Context, string) (*sql.Stmt, error)
-	before  func() error // comes before each statement; nil: nothing does
 
 	mu   sync.Mutex // guards kept
 	kept map[string]*sql.Stmt
+
+	// Of the connection that writes: after a statement that failed, no other one runs
+	// in the same transaction, which SQLite may have ended by itself.
+	writes bool
+	wrote  bool  // something was changed since clear
+	bytes  int   // of bodies, since clear
+	failed error // since clear
 }
 
 func newStatements(prepare func(context.Context, string) (*sql.Stmt, error)) *statements {
@@ -22,22 +28,9 @@ func newStatements(prepare func(context.Context, string) (*sql.Stmt, error)) *st
 }
 
 func (s *statements) get(query string) (*sql.Stmt, error) {
-	if err := s.ready(); err != nil {
-		return nil, err
+	if s.failed != nil {
+		return nil, s.failed
 	}
-	return s.prepared(query)
-}
-
-// ready does what comes before each statement.
-func (s *statements) ready() error {
-	if s.before == nil {
-		return nil
-	}
-	return s.before()
-}
-
-// prepared is get without what comes before.
-func (s *statements) prepared(query string) (*sql.Stmt, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if stmt := s.kept[query]; stmt != nil {
@@ -46,27 +39,36 @@ func (s *statements) prepared(query string) (*sql.Stmt, error) {
 	// Not the caller's context: the statement outlives the call.
 	stmt, err := s.prepare(context.Background(), query)
 	if err != nil {
-		return nil, err
+		return nil, s.note(err)
 	}
 	s.kept[query] = stmt
 	return stmt, nil
 }
 
-func (s *statements) exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
+// note remembers the first error of a transaction.
+func (s *statements) note(err error) error {
+	if s.writes && s.failed == nil {
+		s.failed = err
+	}
+	return err
+}
+
+// clear is for a new transaction.
+func (s *statements) clear() { s.wrote, s.bytes, s.failed = false, 0, nil }
+
+func (s *statements) exec(query string, args ...any) (sql.Result, error) {
 	stmt, err := s.get(query)
 	if err != nil {
 		return nil, err
 	}
-	return stmt.ExecContext(ctx, args...)
-}
-
-// run is exec without what comes before.
-func (s *statements) run(query string, args ...any) (sql.Result, error) {
-	stmt, err := s.prepared(query)
-	if err != nil {
-		return nil, err
+	s.wrote = true
+	for _, arg := range args {
+		if body, ok := arg.([]byte); ok {
+			s.bytes += len(body)
+		}
 	}
-	return stmt.ExecContext(background, args...)
+	result, err := stmt.ExecContext(background, args...)
+	return result, s.note(err)
 }
 
 func (s *statements) close() error {
@@ -91,9 +93,10 @@ func all[T any](ctx context.Context, s *statements, scan func(row) (T, error), q
 	}
 	rows, err := stmt.QueryContext(ctx, args...)
 	if err != nil {
-		return nil, err
+		return nil, s.note(err)
 	}
-	return drain(rows, scan)
+	list, err := drain(rows, scan)
+	return list, s.note(err)
 }
 
 // first runs a query and reports whether it had a row.
@@ -107,7 +110,7 @@ func first[T any](ctx context.Context, s *statements, scan func(row) (T, error),
 	if errors.Is(err, sql.ErrNoRows) {
 		return zero, false, nil
 	}
-	return found, err == nil, err
+	return found, err == nil, s.note(err)
 }
 
 func drain[T any](rows *sql.Rows, scan func(row) (T, error)) (list []T, err error) {

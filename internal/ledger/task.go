@@ -2,16 +2,16 @@ package ledger
 
 import (
 	"strings"
+	"time"
 
 	"mailboxd/internal/task"
 )
 
 // taskColumns are those scanTask reads.
-const taskColumns = plainColumns + ", priority"
+const taskColumns = "seq, id, revision, latest, hash, dialect, state, attempt, reasons, until, agent, requester, type, " +
+	"deadline, received, finished, file, offset, status, kind, result_sum, put, delivered, replaces, parent, depth, priority"
 
-// plainColumns are those of a new task without a priority.
-const plainColumns = "seq, id, revision, latest, hash, dialect, state, attempt, reasons, until, agent, requester, type, " +
-	"deadline, received, finished, file, offset, status, kind, result_sum, put, delivered, replaces, parent, depth"
+const taskQuery = "SELECT " + taskColumns + " FROM tasks WHERE seq = ?"
 
 func scanTask(r row) (t task.Task, err error) {
 	var reasons string
@@ -38,4 +38,46 @@ func splitReasons(column string) (reasons []task.Reason) {
 		reasons = append(reasons, task.Reason(word))
 	}
 	return reasons
+}
+
+const (
+	taskInsert = "INSERT INTO tasks (id, revision, latest, hash, dialect, state, attempt, reasons, until, agent, requester, type, " +
+		"deadline, received, finished, file, offset, status, kind, result_sum, put, delivered, replaces, parent, depth, priority) " +
+		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+	taskUpdate = "UPDATE tasks SET state = ?, attempt = ?, reasons = ?, until = ?, agent = ?, status = ?, kind = ?, finished = ?, " +
+		"result_sum = ?, put = ?, delivered = ?, replaces = ? WHERE seq = ?"
+	resultInsert = "INSERT INTO results (task, body) VALUES (?, ?) ON CONFLICT (task) DO UPDATE SET body = excluded.body"
+)
+
+// insertTask adds a revision with the bytes it came as, and returns its Seq.
+func (tx *Tx) insertTask(t task.Task, raw []byte) (seq int64, err error) {
+	result, err := tx.exec(taskInsert, string(t.ID), t.Revision, t.Latest, t.Hash, string(t.Dialect), string(t.State), t.Attempt,
+		joinReasons(t.Reasons), micros(t.Until), t.Agent, t.Requester, t.Type, micros(t.Deadline), micros(t.Received), micros(t.Finished),
+		t.File, t.Offset, string(t.Status), string(t.Kind), t.ResultSum, t.Put, t.Delivered, t.Replaces, t.Parent, t.Depth, t.Priority)
+	if err == nil {
+		seq, err = result.LastInsertId()
+	}
+	if raw == nil {
+		raw = []byte{} // a column for bytes, not for NULL
+	}
+	if err == nil {
+		_, err = tx.exec("INSERT INTO requests (task, body) VALUES (?, ?)", seq, raw)
+	}
+	return seq, err
+}
+
+// setTask writes what a task is now.
+func (tx *Tx) setTask(t task.Task) error {
+	tx.tasks[t.Seq] = t
+	_, err := tx.exec(taskUpdate, string(t.State), t.Attempt, joinReasons(t.Reasons), micros(t.Until), t.Agent,
+		string(t.Status), string(t.Kind), micros(t.Finished), t.ResultSum, t.Put, t.Delivered, t.Replaces, t.Seq)
+	return err
+}
+
+// exact is a time as the tables keep it.
+func exact(t time.Time) time.Time {
+	if t.IsZero() {
+		return time.Time{}
+	}
+	return time.UnixMicro(t.UnixMicro()).UTC()
 }

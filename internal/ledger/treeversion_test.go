@@ -6,37 +6,18 @@ import (
 	"errors"
 	"path/filepath"
 	"testing"
-
-	"mailboxd/envelope"
-	"mailboxd/internal/task"
 )
 
 // CLUTCH-05: the tid of a CLowl request that version 9 has is the run of its tree.
 func TestVersion9GetsTheRunsOfItsTrees(t *testing.T) {
 	ctx, path := context.Background(), filepath.Join(t.TempDir(), "ledger.db")
-	db, err := sql.Open("sqlite", writeURI(path))
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := db.Conn(ctx)
-	if err == nil {
-		err = migrate(ctx, conn, migrations[:9])
-	}
-	if err == nil {
-		old := newLayer()
-		for seq, parent := range map[int64]int64{1: 0, 2: 1, 3: 0} {
-			row := task.Task{Seq: seq, ID: envelope.ID("t" + string(rune(48+seq))), Revision: 1, Latest: true, Dialect: "clowl", State: task.Done, Parent: parent}
-			old.setTask(&taskChange{Task: row, added: true, raw: []byte("{}")})
-		}
-		err = newTables(conn).write(old)
-	}
-	if err == nil {
-		_, err = conn.ExecContext(ctx, `INSERT INTO talks (task, message, thread, trace, tie, told, open, rounds) VALUES
+	makeVersion(t, path, 9, `INSERT INTO tasks (seq, id, revision, latest, state, attempt, reasons, status, kind, put, delivered,
+			replaces, agent, requester, type, dialect, hash, result_sum, file, offset, parent) VALUES
+			(1, 't1', 1, 1, 'done', 0, '', '', '', 0, 0, 0, '', '', '', 'clowl', '', '', '', 0, 0),
+			(2, 't2', 1, 1, 'done', 0, '', '', '', 0, 0, 0, '', '', '', 'clowl', '', '', '', 0, 1),
+			(3, 't3', 1, 1, 'done', 0, '', '', '', 0, 0, 0, '', '', '', 'clowl', '', '', '', 0, 0);
+		INSERT INTO talks (task, message, thread, trace, tie, told, open, rounds) VALUES
 			(1, 'm1', 'c', 'x1', '', 0, 0, 0), (2, 'm2', 'c', 'x1', 'assist', 0, 0, 0), (3, 'm3', 'c', '', '', 0, 0, 0)`)
-	}
-	if err = errors.Join(err, conn.Close(), db.Close()); err != nil {
-		t.Fatal(err)
-	}
 	l, opened, err := Open(path)
 	if err != nil || opened.Aside != "" {
 		t.Fatalf("Open() = %+v, %v; want the ledger of version 9", opened, err)
@@ -50,5 +31,24 @@ func TestVersion9GetsTheRunsOfItsTrees(t *testing.T) {
 		if run, err := l.RunOf(ctx, row); run != want || err != nil {
 			t.Errorf("RunOf(%s) = %q, %v; want %q", row.ID, run, err, want)
 		}
+	}
+}
+
+// makeVersion makes a ledger of an older version of the schema, and runs a script on it.
+func makeVersion(t *testing.T, path string, version int, script string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", writeURI(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := db.Conn(t.Context())
+	for step := 1; step <= version && err == nil; step++ {
+		err = runStep(t.Context(), conn, step)
+	}
+	if err == nil {
+		_, err = conn.ExecContext(t.Context(), script)
+	}
+	if err = errors.Join(err, conn.Close(), db.Close()); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -11,28 +11,25 @@ import (
 )
 
 // A Tx is the writing side of the ledger, inside one Update. It must not be
-// kept when the function it was handed to returns.
-//
-// What it changes stays in a layer, and is made durable by the redo log, unless
-// some function of its group wants what only SQL can say: then the group is a
-// transaction of SQLite, to which all layers are brought first.
+// kept when the function it was handed to returns. After a statement that failed, every
+// method fails, and so does the Update.
 type Tx struct {
-	ledger  *Ledger
-	write   *statements          // brings what it has changed so far to the tables, and then asks them
-	stage   *memtable            // what its group has changed, and the tables do not have
-	below   []*memtable          // what groups before it have, the latest first
-	absent  map[envelope.ID]bool // ids that are not in the ledger
-	opened  bool                 // a transaction of SQLite is open, and nothing is below
-	unclear error                // what kept some row from the tables: nobody knows whose that was
-	wrong   error                // what the function that runs now has done wrong
-	counts  openChanges          // of the counts of the ledger, by its group
+	write  *statements
+	tasks  map[int64]task.Task // that were read or changed in this transaction, as they are now
+	open   map[string]int      // of requesters, as they were before this transaction
+	counts openChanges         // since then
+	events []task.Event        // that are to be added before they are read, and before the commit
+}
+
+func newTx(write *statements) *Tx {
+	return &Tx{write: write, tasks: map[int64]task.Task{}, open: map[string]int{}}
 }
 
 // background is the context of what a group writes: that of no caller ends it.
 var background = context.Background()
 
 func (tx *Tx) exec(query string, args ...any) (sql.Result, error) {
-	return tx.write.exec(background, query, args...) // the group's, which no caller's context ends
+	return tx.write.exec(query, args...)
 }
 
 // change runs a statement for one row and reports whether there was one.
@@ -45,6 +42,12 @@ func (tx *Tx) change(query string, args ...any) (bool, error) {
 	return n > 0, err
 }
 
+// changed runs a statement for one row and returns what scan makes of it.
+func changed[T any](tx *Tx, scan func(row) (T, error), query string, args ...any) (T, bool, error) {
+	tx.write.wrote = true
+	return first(background, tx.write, scan, query, args...)
+}
+
 // Latest returns the highest revision of an id, and whether there is one.
 func (tx *Tx) Latest(id envelope.ID) (task.Task, bool, error) {
 	t, ok, err := tx.latest(id)
@@ -52,6 +55,15 @@ func (tx *Tx) Latest(id envelope.ID) (task.Task, bool, error) {
 		return task.Task{}, false, fmt.Errorf("look up task %s: %w", id, err)
 	}
 	return t, ok, nil
+}
+
+func (tx *Tx) latest(id envelope.ID) (task.Task, bool, error) {
+	t, ok, err := first(background, tx.write, scanTask,
+		"SELECT "+taskColumns+" FROM tasks WHERE id = ? ORDER BY revision DESC LIMIT 1", string(id))
+	if ok {
+		tx.tasks[t.Seq] = t
+	}
+	return t, ok, err
 }
 
 // Raw is Reader.Raw of this transaction, which it sees whole.
@@ -63,26 +75,15 @@ func (tx *Tx) Raw(seq int64) ([]byte, error) {
 // Latests is Latest for many ids at once; those that are not known are left out.
 func (tx *Tx) Latests(ids []envelope.ID) (map[envelope.ID]task.Task, error) {
 	found := map[envelope.ID]task.Task{}
-	asked := make([]any, 0, len(ids))
-	for _, id := range ids {
-		if t, ok := tx.changedLatest(id); ok {
-			found[id] = t
-		} else {
-			asked = append(asked, string(id))
-			tx.absent[id] = true // unless it is found
+	err := inSteps(ids, func(some []any) error {
+		tasks, err := tx.latests(some)
+		for _, t := range tasks {
+			found[t.ID], tx.tasks[t.Seq] = t, t
 		}
-	}
-	for _, n := range steps {
-		for ; len(asked) >= n; asked = asked[n:] {
-			tasks, err := tx.latests(asked[:n])
-			if err != nil {
-				return nil, fmt.Errorf("look up %d tasks: %w", n, err)
-			}
-			for _, t := range tasks {
-				found[t.ID] = t
-				delete(tx.absent, t.ID)
-			}
-		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look up %d tasks: %w", len(ids), err)
 	}
 	return found, nil
 }
@@ -91,11 +92,11 @@ func (tx *Tx) Latests(ids []envelope.ID) (map[envelope.ID]task.Task, error) {
 // there is one: mostly there is not, and to be told so of all columns takes twice
 // as long.
 func (tx *Tx) latests(ids []any) ([]task.Task, error) {
-	there, err := all(background, tx.reads(), one[envelope.ID], thereQueries[len(ids)], ids...)
+	there, err := all(background, tx.write, one[envelope.ID], thereQueries[len(ids)], ids...)
 	if len(there) == 0 || err != nil {
 		return nil, err
 	}
-	return all(background, tx.reads(), scanTask, latestsQueries[len(ids)], ids...)
+	return all(background, tx.write, scanTask, latestsQueries[len(ids)], ids...)
 }
 
 var (
@@ -119,6 +120,17 @@ func (tx *Tx) Task(seq int64) (task.Task, bool, error) {
 		return task.Task{}, false, fmt.Errorf("look up task %d: %w", seq, err)
 	}
 	return t, ok, nil
+}
+
+func (tx *Tx) task(seq int64) (task.Task, bool, error) {
+	if t, ok := tx.tasks[seq]; ok {
+		return t, true, nil
+	}
+	t, ok, err := first(background, tx.write, scanTask, taskQuery, seq)
+	if ok {
+		tx.tasks[seq] = t
+	}
+	return t, ok, err
 }
 
 // OpenRevisions returns the revisions of an id that are not Done, the first one first.
@@ -176,40 +188,32 @@ func (tx *Tx) Add(t task.Task, raw []byte) (seq int64, err error) {
 
 func (tx *Tx) add(t task.Task, raw []byte) (int64, error) {
 	if t.Revision > 1 {
-		if _, err := tx.exec("UPDATE tasks SET latest = 0 WHERE id = ? AND revision < ? AND latest = 1", string(t.ID), t.Revision); err != nil {
+		if err := tx.supersede(t); err != nil {
 			return 0, err
 		}
 	}
-	if !tx.opened && !tx.absent[t.ID] { // the tables would say so themselves, but later
-		if there, found, err := tx.latest(t.ID); found || err != nil {
-			return 0, tx.refuse(err, fmt.Errorf("revision %d of it is there", there.Revision))
-		}
-	}
-	delete(tx.absent, t.ID)
-	seq, err := tx.ledger.nextTask()
+	t.Latest, t.ResultSum = true, ""
+	t.Until, t.Deadline, t.Received, t.Finished = exact(t.Until), exact(t.Deadline), exact(t.Received), exact(t.Finished)
+	seq, err := tx.insertTask(t, raw)
 	if err != nil {
 		return 0, err
 	}
-	if raw == nil {
-		raw = []byte{} // a column for bytes, not for NULL
-	}
-	t.Seq, t.Latest, t.ResultSum = seq, true, ""
-	t.Until, t.Deadline, t.Received, t.Finished = exact(t.Until), exact(t.Deadline), exact(t.Received), exact(t.Finished)
-	tx.stage.setTask(&taskChange{Task: t, added: true, raw: raw})
+	t.Seq = seq
+	tx.tasks[seq] = t
 	tx.counts.add(t.Requester, t.State, 1)
 	return seq, nil
 }
 
-// nextTask gives a Seq that no task ever had. SQLite would say only afterwards
-// which one it gave. One that a failed group was given is not given again.
-func (l *Ledger) nextTask() (int64, error) {
-	if l.lastTask == 0 {
-		last, _, err := first(background, l.idleReader.read, one[int64], "SELECT seq FROM sqlite_sequence WHERE name = 'tasks'")
-		if err != nil {
-			return 0, err
-		}
-		l.lastTask = last
+// supersede has the revisions before t no longer be the latest of their id.
+func (tx *Tx) supersede(t task.Task) error {
+	there, found, err := tx.latest(t.ID)
+	if err != nil || !found {
+		return err
 	}
-	l.lastTask++
-	return l.lastTask, nil
+	if there.Revision >= t.Revision {
+		return tx.write.note(fmt.Errorf("revision %d of it is there", there.Revision))
+	}
+	delete(tx.tasks, there.Seq)
+	_, err = tx.exec("UPDATE tasks SET latest = 0 WHERE id = ? AND latest = 1", string(t.ID))
+	return err
 }

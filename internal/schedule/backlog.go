@@ -2,7 +2,6 @@ package schedule
 
 import (
 	"container/heap"
-	"slices"
 )
 
 // A backlog holds the waiting items of one agent: the highest priority first, and in order of
@@ -71,40 +70,6 @@ func (b *backlog) removeFirst() (empty bool) {
 
 // isLarge reports whether a backlog has memory for many lines.
 func (b *backlog) isLarge() bool { return cap(b.ready) > fewItems }
-
-// peek returns up to n next items of requesters that aren't skipped. In the heap, a line
-// comes after its parent; in a line, an item comes after the one before it. So only few
-// places can be next.
-func (b *backlog) peek(n int) (seqs []int64) {
-	type location struct{ line, at int }
-	var next []location
-	add := func(p location) {
-		if p.line < len(b.ready) && p.at < len(b.ready[p.line].waiting()) {
-			next = append(next, p)
-		}
-	}
-	before := func(p, q location) bool {
-		l, other := b.ready[p.line], b.ready[q.line]
-		return l.before(l.waiting()[p.at], other, other.waiting()[q.at])
-	}
-	for add(location{0, 0}); len(next) > 0 && len(seqs) < n; {
-		first := 0
-		for i, p := range next {
-			if before(p, next[first]) {
-				first = i
-			}
-		}
-		p := next[first]
-		next = slices.Delete(next, first, first+1)
-		seqs = append(seqs, b.ready[p.line].waiting()[p.at].seq)
-		add(location{p.line, p.at + 1})
-		if p.at == 0 {
-			add(location{2*p.line + 1, 0})
-			add(location{2*p.line + 2, 0})
-		}
-	}
-	return seqs
-}
 
 // length counts the items.
 func (b *backlog) length() (n int) {

@@ -90,16 +90,6 @@ func (q *Queue) Push(it Item) {
 	q.wakeNext()
 }
 
-// Peek returns up to n next items of an agent, the next one first.
-func (q *Queue) Peek(agent string, n int) []int64 {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.waiting[agent] == nil {
-		return nil
-	}
-	return q.waiting[agent].peek(n)
-}
-
 // Load returns how many runs of an agent have a slot or wait for one.
 func (q *Queue) Load(agent string) int {
 	q.mu.Lock()

@@ -55,9 +55,6 @@ func TestAHigherPriorityGoesFirst(t *testing.T) {
 	} {
 		q.Push(it)
 	}
-	if got, want := q.Peek("a", 9), []int64{4, 2, 5, 1}; !slices.Equal(got, want) {
-		t.Errorf("Peek(a) = %v; want %v", got, want)
-	}
 	var order []int64
 	for range 6 {
 		it, _ := q.Take(t.Context())
@@ -269,26 +266,6 @@ func TestTheOldestItemWithRoomIsNextAfterAnyHistory(t *testing.T) {
 				m.waiting = slices.Clone(m.waiting[len(back):])
 			}
 		}
-	}
-}
-
-func TestPeekReturnsTheNextItemsOfAllRequesters(t *testing.T) {
-	q := NewQueue(9, 9, 0, limitOf(9))
-	var want []int64
-	for seq := range int64(300) {
-		q.Push(an(seq+1, "a", string(rune('p'+seq*seq%7))))
-		want = append(want, seq+1)
-	}
-	for len(want) > 0 {
-		if got := q.Peek("a", 15); !slices.Equal(got, want[:min(15, len(want))]) {
-			t.Fatalf("Peek = %v; want %v", got, want[:min(15, len(want))])
-		}
-		it, _ := q.Take(t.Context())
-		q.Release(it)
-		want = want[1:]
-	}
-	if got := q.Peek("a", 15); got != nil {
-		t.Errorf("Peek = %v of an empty queue; want nothing", got)
 	}
 }
 

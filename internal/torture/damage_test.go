@@ -54,12 +54,13 @@ func (d *damage) some(s *site, b *book, dice *rand.Rand) (err error) {
 func (d *damage) remove(s *site, dice *rand.Rand) error {
 	d.removed++
 	ends := [][]string{
-		{"", "-wal", "-shm", "-redo1", "-redo2"},
-		{"", "-wal", "-shm", "-redo1", "-redo2"},
+		{"", "-wal", "-shm", "-last"},
+		{"", "-wal", "-shm", "-last"},
 		{""},
-		{"-redo1"},
-		{"-redo2"},
-	}[dice.IntN(5)]
+		{"-wal"},
+		{"-wal", "-shm"},
+		{"-last"},
+	}[dice.IntN(6)]
 	for _, end := range ends {
 		if err := os.Remove(s.path("state/ledger.db" + end)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -68,10 +69,10 @@ func (d *damage) remove(s *site, dice *rand.Rand) error {
 	return nil
 }
 
-// flip changes one byte of the redo log, mostly near the beginning of a file, where
-// the latest frames are.
+// flip changes one byte of the write-ahead log, mostly near its beginning, where the latest commits
+// are, or of the number of the last commit.
 func (d *damage) flip(s *site, dice *rand.Rand) error {
-	path := s.path(fmt.Sprintf("state/ledger.db-redo%d", 1+dice.IntN(2)))
+	path := s.path("state/ledger.db" + []string{"-wal", "-wal", "-wal", "-last"}[dice.IntN(4)])
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(text) == 0 {
 		return nil
@@ -177,8 +178,8 @@ func (d *damage) orphaned(pid int) bool {
 	return err == nil && d != nil && slices.ContainsFunc(d.done, func(s span) bool { return info.ModTime().Before(s.to) })
 }
 
-// toldAgain reports whether what was told of a task is what a requester may hear
-// when the ledger is lost meanwhile: the same once more.
+// toldAgain reports whether the notifications about a task are those that a requester may get
+// if the ledger is lost meanwhile: the same ones again.
 func (d *damage) toldAgain(notified []string) bool {
 	return d != nil && slices.Contains(notified, "ACK") && (slices.Contains(notified, "DONE") || slices.Contains(notified, "ERR"))
 }

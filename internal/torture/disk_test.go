@@ -144,10 +144,6 @@ func (d *disk) read(b *book, name string) ([]byte, error) {
 		return text, nil // somebody else's
 	case !result && !promised(name) && name != "state/ledger.db-wal":
 		return text, nil
-	case strings.HasPrefix(name, "state/ledger.db-redo"): // written over again and again: what follows is new, or left from before
-		length = min(length, int64(len(text)))
-		_, _ = rand.Read(text[length+d.dice.Int64N(int64(len(text))-length+1):]) // it never fails
-		return text, nil
 	}
 	length = min(length, int64(len(text)))
 	return text[:length+d.dice.Int64N(int64(len(text))-length+1)], nil
