@@ -1,8 +1,8 @@
 package reader
 
 import (
+	"bytes"
 	"context"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -12,7 +12,6 @@ import (
 	"mailboxd/internal/task"
 	"mailboxd/internal/view"
 	"mailboxd/mailbox"
-	"mailboxd/watcher"
 )
 
 // AwaitResult waits for the result of a submission. It waits for the intake first, since
@@ -26,7 +25,9 @@ func (s Submission) AwaitResult(ctx context.Context, at Location) ([]byte, error
 	return AwaitResult(ctx, at, s.ID)
 }
 
-// AwaitResult waits until results/<id>.json is the result of the latest revision.
+// AwaitResult waits until results/<id>.json is the result of the latest revision. It looks at
+// that one file, less often the longer it waits: the end of an inotify watch takes the kernel up to
+// 70 ms.
 func AwaitResult(ctx context.Context, at Location, id envelope.ID) ([]byte, error) {
 	root, _, err := at.locate()
 	if err != nil {
@@ -35,37 +36,61 @@ func AwaitResult(ctx context.Context, at Location, id envelope.ID) ([]byte, erro
 	if id == "" {
 		return nil, exit.With(exit.Rejected, "the task has no id that a result could be for; see rejected/")
 	}
-	raw := currentResult(ctx, at, root, id) // also when ctx has ended
-	if raw == nil {
-		watch, found := context.WithCancel(ctx)
-		defer found()
-		err = watcher.Watch(watch, []string{filepath.Join(root, "results")}, time.Second, func() {
-			if raw = currentResult(ctx, at, root, id); raw != nil {
-				found()
-			}
-		})
+	w, began := resultWait{at: at, root: root, id: id}, time.Now()
+	raw := w.look(ctx, began) // also when ctx has ended
+	for raw == nil && ctx.Err() == nil {
+		pause(ctx, time.Since(began)/50, 100*time.Millisecond)
+		raw = w.look(ctx, time.Now())
 	}
-	switch {
-	case err != nil:
-		return nil, err
-	case raw == nil:
-		ctx := context.WithoutCancel(ctx)
-		word := Progress(ctx, at, id)
-		if !strings.Contains(word, "mailboxd serve") && !isServed(ctx, at) {
-			word += "; mailboxd serve is not running"
-		}
-		return nil, exit.With(exit.Timeout, "task %s has no result yet: %s; see: %s", id, word, view.Command("show", id))
+	if raw != nil {
+		return raw, nil
 	}
-	return raw, nil
+	ctx = context.WithoutCancel(ctx)
+	word := Progress(ctx, at, id)
+	if !strings.Contains(word, "mailboxd serve") && !isServed(ctx, at) {
+		word += "; mailboxd serve is not running"
+	}
+	return nil, exit.With(exit.Timeout, "task %s has no result yet: %s; see: %s", id, word, view.Command("show", id))
 }
 
-// currentResult returns the result of the latest revision of a task, or nil.
-func currentResult(ctx context.Context, at Location, root string, id envelope.ID) []byte {
-	raw, err := mailbox.ReadResult(root, id)
-	if err != nil || !isFinal(context.WithoutCancel(ctx), at, id) {
+// pause waits for d, but at least 5 ms and at most longest, or until ctx ends.
+func pause(ctx context.Context, d, longest time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(min(max(d, 5*time.Millisecond), longest)):
+	}
+}
+
+// A resultWait looks for the result of the latest revision of a task. It asks the ledger whether a
+// file is that result at once, and then the less often the longer the file stays: it may be that of an
+// earlier revision.
+type resultWait struct {
+	at   Location
+	root string
+	id   envelope.ID
+
+	file    []byte    // the result that isn't final, if there is one
+	changed time.Time // when file was seen first
+	next    time.Time // when the ledger is asked about file again
+}
+
+// look returns the result, or nil.
+func (w *resultWait) look(ctx context.Context, now time.Time) []byte {
+	raw, err := mailbox.ReadResult(w.root, w.id)
+	if err != nil {
 		return nil
 	}
-	return raw
+	if w.file == nil || !bytes.Equal(raw, w.file) {
+		w.file, w.changed, w.next = raw, now, now
+	}
+	if now.Before(w.next) {
+		return nil
+	}
+	if isFinal(context.WithoutCancel(ctx), w.at, w.id) {
+		return raw
+	}
+	w.next = now.Add(min(max(now.Sub(w.changed)/2, 5*time.Millisecond), time.Second))
+	return nil
 }
 
 // isFinal is IsFinal with a new reader, since a wait may outlast the daemon.

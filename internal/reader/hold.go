@@ -70,11 +70,9 @@ func (s Submission) awaitWatching(ctx context.Context, at Location, look func(co
 	defer cancel()
 	var watching sync.WaitGroup
 	watching.Go(func() {
+		began := time.Now()
 		for goOn := true; goOn && ctx.Err() == nil; {
-			select {
-			case <-ctx.Done():
-			case <-time.After(100 * time.Millisecond):
-			}
+			pause(ctx, max(time.Since(began)/2, 100*time.Millisecond), time.Second)
 			_ = at.Read(ctx, func(ctx context.Context, r *Reader) error { // an error: look again
 				row, err := r.Latest(ctx, s.ID)
 				if err == nil {
