@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"net/url"
 	"strconv"
@@ -120,8 +121,14 @@ func (c *Client) Find(ctx context.Context, prefix string) ([]envelope.ID, error)
 }
 
 // Details returns all that is known of a task.
-func (c *Client) Details(ctx context.Context, id envelope.ID) (f TaskDetails, err error) {
-	return f, c.get(ctx, taskPath(id, ""), nil, &f)
+func (c *Client) Details(ctx context.Context, id envelope.ID) (TaskDetails, error) {
+	var f struct {
+		TaskDetails
+		Older *Conversation `json:"talk"` // what older daemons call the conversation
+	}
+	err := c.get(ctx, taskPath(id, ""), nil, &f)
+	f.Conversation = cmp.Or(f.Conversation, f.Older)
+	return f.TaskDetails, err
 }
 
 // Latest returns the latest revision of a task.

@@ -88,9 +88,9 @@ type TaskDetails struct {
 	Parent       envelope.ID    `json:"parent,omitempty"`    // the task whose run asked for it
 	Children     []envelope.ID  `json:"children,omitempty"`  // the tasks that its own runs asked for
 	Runs         []Run          `json:"runs,omitempty"`
-	Conversation *Conversation  `json:"talk,omitempty"`     // absent if no messages are sent about it
-	Messages     []Message      `json:"messages,omitempty"` // the messages about it; the latest thousand
-	Events       []Event        `json:"events"`             // the latest thousand, of all revisions
+	Conversation *Conversation  `json:"conversation,omitempty"` // absent if no messages are sent about it
+	Messages     []Message      `json:"messages,omitempty"`     // the messages about it; the latest thousand
+	Events       []Event        `json:"events"`                 // the latest thousand, of all revisions
 	Result       jsontext.Value `json:"result,omitempty"`
 	Unshown      jsontext.Value `json:"answer_not_shown,omitempty"` // it waits for a person, or one kept it back
 

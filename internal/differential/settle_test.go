@@ -2,6 +2,7 @@ package differential_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -74,10 +75,11 @@ func (s *site) unsettled(ctx context.Context, l limits, now status) (string, err
 		if t.Dialect == "" && t.Depth == 0 && t.State != "review" || t.State == "done" && s.over[t.ID] == t.Revision {
 			continue
 		}
-		var file caseFile
+		var file taskDetails
 		if err := s.get(ctx, "/v1/tasks/"+url.PathEscape(t.ID), &file); err != nil {
 			return "", err
 		}
+		file.Conversation = cmp.Or(file.Conversation, file.Older)
 		if why := look.tells(t, file); why != "" {
 			return fmt.Sprintf("task %s is %s %v, %s", t.ID, t.State, t.Held, why), nil
 		}
@@ -231,7 +233,7 @@ var tellable = []string{
 }
 
 // tells tells what of a task is still to be said, or to be done because of another task.
-func (l looked) tells(t task, file caseFile) string {
+func (l looked) tells(t task, file taskDetails) string {
 	if why := due(file.Messages); why != "" {
 		return why
 	}

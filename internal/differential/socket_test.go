@@ -45,15 +45,18 @@ type cursors struct {
 	} `json:"files"`
 }
 
-type caseFile struct {
-	Children     []string   `json:"children"`
-	Approvals    []approval `json:"approvals"`
-	Conversation *struct {
-		Notified int64 `json:"told"`
-		Open     bool  `json:"open"`
-	} `json:"talk"`
-	Messages []message `json:"messages"`
-	Events   []event   `json:"events"`
+type taskDetails struct {
+	Children     []string       `json:"children"`
+	Approvals    []approval     `json:"approvals"`
+	Conversation *notifications `json:"conversation"`
+	Older        *notifications `json:"talk"` // the name in builds before the rename
+	Messages     []message      `json:"messages"`
+	Events       []event        `json:"events"`
+}
+
+type notifications struct {
+	Notified int64 `json:"told"`
+	Open     bool  `json:"open"`
 }
 
 type approval struct {
