@@ -20,8 +20,8 @@ func (x *Executor) finish(ctx context.Context, row task.Task, terms task.Terms, 
 		return
 	}
 	x.Info(row).Int("exit_code", o.Exit.Code).Int64("took_ms", o.Exit.Wall.Milliseconds()).Str("status", string(o.Result.Status)).Msg("agent exited")
-	if len(o.RefusedHosts) > 0 { // asked here: its row escapes
-		x.logRefusedHosts(ctx, row, o.RefusedHosts)
+	if needed := o.NeededHosts(); len(needed) > 0 { // asked here: its row escapes
+		x.logRefusedHosts(ctx, row, needed)
 	}
 	if o.Hold != task.ProviderLimit && o.Result.Status != envelope.Failed && x.Pauses.Limits.Worked(row.Agent, o.Exit.Started) {
 		x.WakeLimited(row.Agent)

@@ -154,12 +154,11 @@ func (g *Agent) enclose(s *runner.Spec, j task.Job, b host.Bubblewrap) error {
 		return err
 	}
 	g.addTasks(s, &r, j, b)
-	if len(settings.Network) > 0 {
-		self, err := os.Executable()
-		if err != nil {
-			return &noSandboxError{err}
-		}
-		r.Read = append(r.Read, sandbox.Path{Name: sandbox.EnterPath, Real: self})
+	needs := sandboxNeeds[g.binding.Profile]
+	s.Env = withDefaults(s.Env, needs.Env)
+	network, err := gateOf(&r, settings.Network, needs.Unneeded)
+	if err != nil {
+		return &noSandboxError{err}
 	}
 	options := settings.Options
 	if b.Path == runner.WeakerProgram {
@@ -170,8 +169,22 @@ func (g *Agent) enclose(s *runner.Spec, j task.Job, b host.Bubblewrap) error {
 			return &noSandboxError{err}
 		}
 	}
-	s.Sandbox = runner.Sandbox{Program: b.Path, Options: options(r), ByName: b.ByName, Network: settings.Network, Limits: cgroup.Limits{Memory: settings.Memory, Processes: settings.Processes}}
+	s.Sandbox = runner.Sandbox{Program: b.Path, Options: options(r), ByName: b.ByName, Network: network, Limits: cgroup.Limits{Memory: settings.Memory, Processes: settings.Processes}}
 	return nil
+}
+
+// gateOf returns the arguments of the gate of a run, and shows its sandbox the program that finds
+// the gate; none without a network list.
+func gateOf(r *sandbox.Run, listed sandbox.Hosts, unneeded sandbox.UnneededHosts) ([]string, error) {
+	if len(listed) == 0 {
+		return nil, nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	r.Read = append(r.Read, sandbox.Path{Name: sandbox.EnterPath, Real: self})
+	return sandbox.GateArguments(listed, unneeded), nil
 }
 
 // findProgram returns the absolute path of a command.

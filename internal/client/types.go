@@ -118,6 +118,7 @@ type Run struct {
 type RefusedHost struct {
 	Host string `json:"host"`
 	Why  string `json:"why"`
+	For  string `json:"for,omitempty"` // what the agent's program uses it for without need; absent: it may need it
 }
 
 // An Event is one thing that happened.

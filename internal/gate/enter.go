@@ -13,6 +13,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"mailboxd/internal/sandbox"
 )
 
 // The descriptors of the process of a gate, besides its output, which gets the refusals.
@@ -23,7 +25,7 @@ const (
 
 // Run is the process of a gate. It gets the listener of its sandbox, and serves it until its
 // keeper ends it, or is gone.
-func Run(hosts []string) error {
+func Run(args []string) error {
 	unix.CloseOnExec(socket)
 	unix.CloseOnExec(lifeline)
 	ctx, stop := context.WithCancel(context.Background())
@@ -38,7 +40,8 @@ func Run(hosts []string) error {
 		_, _ = io.Copy(io.Discard, end) // ends with the keeper
 		stop()
 	})
-	g := &Gate{Hosts: hosts, Refused: os.Stdout}
+	g := &Gate{Refused: os.Stdout}
+	g.Hosts, g.Unneeded = sandbox.GateHosts(args)
 	return g.Serve(ctx, l) // the process ends, and the wait for the keeper with it
 }
 

@@ -19,8 +19,9 @@ import (
 
 // A Gate connects a sandbox to listed hosts. Its zero value connects to none.
 type Gate struct {
-	Hosts   sandbox.Hosts
-	Refused io.Writer // a line for each refused host; nil: none
+	Hosts    sandbox.Hosts
+	Unneeded sandbox.UnneededHosts // the program asks for these, and does not need them
+	Refused  io.Writer             // a line for each refused host; nil: none
 
 	Resolve func(ctx context.Context, name string) ([]netip.Addr, error)         // nil: that of the system
 	Dial    func(ctx context.Context, network, address string) (net.Conn, error) // nil: that of the system
@@ -33,6 +34,7 @@ type Gate struct {
 type Refusal struct {
 	Host string `json:"host"`
 	Why  string `json:"why"`
+	For  string `json:"for,omitempty"` // what the program uses the host for, without need; "": it may need it
 }
 
 // Limits of a gate. A sandbox isn't trusted.
@@ -153,8 +155,12 @@ func (g *Gate) dial(ctx context.Context, address string) (net.Conn, error) {
 // refuse answers 403 and reports the host once.
 func (g *Gate) refuse(w http.ResponseWriter, host, why string) {
 	http.Error(w, "mailboxd: "+host+": "+why, http.StatusForbidden)
+	r := Refusal{Host: host, Why: why}
+	if name, port, err := net.SplitHostPort(host); err == nil {
+		r.For = g.Unneeded.For(name, port)
+	}
 	if len(host) > maxHost {
-		host = host[:maxHost]
+		host, r.Host = host[:maxHost], host[:maxHost]
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -165,5 +171,5 @@ func (g *Gate) refuse(w http.ResponseWriter, host, why string) {
 		g.seen = map[string]bool{}
 	}
 	g.seen[host] = true
-	_ = json.NewEncoder(g.Refused).Encode(Refusal{Host: host, Why: why}) // a full disk stops no agent
+	_ = json.NewEncoder(g.Refused).Encode(r) // a full disk stops no agent
 }

@@ -29,7 +29,7 @@ func opened(t *testing.T, hosts sandbox.Hosts, refused io.Writer) string {
 	t.Helper()
 	var work sync.WaitGroup
 	g := &gate.Gate{
-		Hosts: hosts, Refused: refused,
+		Hosts: hosts, Refused: refused, Unneeded: sandbox.UnneededHosts{{Host: "stats.example.com", For: "usage statistics"}},
 		Resolve: func(_ context.Context, name string) ([]netip.Addr, error) {
 			if text, ok := names[name]; ok {
 				return []netip.Addr{netip.MustParseAddr(text)}, nil
@@ -119,6 +119,22 @@ func TestAGateConnectsToListedPublicHosts(t *testing.T) {
 	}
 	if !listed["other.net:443"] || !listed["metadata.example.com:443"] || listed["api.example.com:443"] {
 		t.Errorf("refused are %v", listed)
+	}
+}
+
+func TestARefusalOfAnUnneededHostSaysWhatItIsFor(t *testing.T) {
+	var refused strings.Builder
+	address := opened(t, sandbox.Hosts{"api.example.com"}, &refused)
+	for _, host := range []string{"stats.example.com:443", "other.net:443"} {
+		if status, _ := request(t, address, "CONNECT "+host+" HTTP/1.1\r\nHost: x"); status != http.StatusForbidden {
+			t.Errorf("%s = %d; want it refused", host, status)
+		}
+	}
+	want := `{"host":"stats.example.com:443","why":"it is not in the network list of the agent","for":"usage statistics"}
+{"host":"other.net:443","why":"it is not in the network list of the agent"}
+`
+	if refused.String() != want {
+		t.Errorf("refused are\n%s\nwant\n%s", refused.String(), want)
 	}
 }
 

@@ -22,7 +22,7 @@ type Sandbox struct {
 	Program string   // the absolute path of bubblewrap, or WeakerProgram
 	Options []string // as sandbox.Settings.Options or WeakerOptions returns them
 	ByName  bool     // this bubblewrap doesn't take descriptors for paths
-	Network []string // the hosts that a gate connects to; none: no network
+	Network []string // the arguments of a gate, as sandbox.GateArguments returns them; none: no network
 
 	Limits cgroup.Limits
 }

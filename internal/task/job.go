@@ -91,4 +91,15 @@ type Outcome struct {
 type RefusedHost struct {
 	Host string `json:"host"`
 	Why  string `json:"why"`
+	For  string `json:"for,omitempty"` // what the program uses it for without need, such as usage statistics; "": it may need it
+}
+
+// NeededHosts returns the refused hosts that the agent may have needed.
+func (o Outcome) NeededHosts() (needed []RefusedHost) {
+	for _, host := range o.RefusedHosts {
+		if host.For == "" {
+			needed = append(needed, host)
+		}
+	}
+	return needed
 }

@@ -44,9 +44,7 @@ func (f *Details) Print(s term.Screen, around WaitContext, files []string) error
 		fmt.Fprintln(s, "\nruns")
 		for _, r := range f.Runs {
 			fmt.Fprintf(s, "  %s\n", f.outcome(r, now))
-			for _, host := range r.RefusedHosts {
-				fmt.Fprintf(s, "    network: refused %s: %s\n", term.OneLine(host.Host), term.OneLine(host.Why))
-			}
+			printRefused(s, r.RefusedHosts)
 		}
 	}
 	if f.Continue != "" {
@@ -101,6 +99,22 @@ func hang(s term.Screen, text string) string {
 		return text
 	}
 	return term.WrapIndented(text, s.Columns, len("  because    "))
+}
+
+// printRefused prints the hosts that the gate of a run refused, a line for each; those that the
+// program doesn't need share one line.
+func printRefused(s term.Screen, hosts []client.RefusedHost) {
+	var unneeded []string
+	for _, host := range hosts {
+		if host.For != "" {
+			unneeded = append(unneeded, fmt.Sprintf("%s (%s)", host.Host, host.For))
+			continue
+		}
+		fmt.Fprintf(s, "    network: refused %s: %s\n", term.OneLine(host.Host), term.OneLine(host.Why))
+	}
+	if len(unneeded) > 0 {
+		fmt.Fprintf(s, "    network: refused %d that the program asks for by itself, and does without: %s\n", len(unneeded), term.OneLine(strings.Join(unneeded, ", ")))
+	}
 }
 
 // afterCallback returns what a person can do about a callback that failed with an error.

@@ -47,3 +47,20 @@ func TestACallbackHasFailedAgainOnlyAfterTheLastRelease(t *testing.T) {
 		t.Errorf("FailedAgain after a release = %q; want none", why)
 	}
 }
+
+func TestHostsThatTheProgramDoesNotNeedShareALine(t *testing.T) {
+	f := withCallback("no room")
+	f.Runs = []client.Run{{Attempt: 1, RefusedHosts: []client.RefusedHost{
+		{Host: "stats.example:443", Why: "it is not in the list", For: "usage statistics"}, {Host: "other.net:443", Why: "it is not in the list"},
+		{Host: "up.example:443", Why: "it is not in the list", For: "updates"},
+	}}}
+	var out bytes.Buffer
+	if err := f.Print(term.ScreenOf(&out), view.WaitContext{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	want := "    network: refused other.net:443: it is not in the list\n" +
+		"    network: refused 2 that the program asks for by itself, and does without: stats.example:443 (usage statistics), up.example:443 (updates)\n"
+	if !strings.Contains(out.String(), want) {
+		t.Errorf("printed:\n%s\nwant:\n%s", out.String(), want)
+	}
+}
