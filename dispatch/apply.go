@@ -131,7 +131,8 @@ func whyWithheld(row task.Task, asked []task.Consent) string {
 
 // apply applies the kept patch of a clone and records when.
 func (ct *controls) apply(ctx context.Context, row task.Task, run task.Run, c *worktree.Clone, branch bool) (Application, error) {
-	patch, err := ct.worktrees().Patch(*c)
+	s := ct.worktrees()
+	patch, err := s.Patch(*c)
 	if err != nil {
 		return Application{}, &ApplyError{err}
 	}
@@ -140,16 +141,19 @@ func (ct *controls) apply(ctx context.Context, row task.Task, run task.Run, c *w
 		done.Already = true
 		return done, nil
 	}
-	s := ct.worktrees()
+	earlier, err := s.EarlierPatch(*c)
+	if err != nil {
+		return Application{}, &ApplyError{err}
+	}
 	if branch {
 		done.Branch = c.Branch
 		done.Commit, err = s.FetchBranch(ctx, c.Source, patch, worktree.Commit{
-			Parent: c.Commit, Branch: c.Branch, Message: ct.commitMessage(ctx, row), Author: row.Agent, Time: run.Finished,
+			Parent: c.Commit, Branch: c.Branch, Message: ct.commitMessage(ctx, row), Author: row.Agent, Time: run.Finished, Earlier: earlier,
 		})
 		done.Already = err == nil && c.Branched == done.Commit
 		c.Branched = done.Commit
 	} else {
-		err = s.Apply(ctx, c.Source, patch)
+		err = s.Apply(ctx, c.Source, earlier, patch)
 		done.Already = errors.Is(err, worktree.ErrApplied)
 		c.Applied = time.Now()
 	}

@@ -27,7 +27,7 @@ func limited(j task.Job, until time.Time) task.Outcome {
 // limitedUntil makes the agent cli reach a limit until a time. It counts the runs.
 func limitedUntil(e *engine, until time.Time) *atomic.Int64 {
 	var runs atomic.Int64
-	e.opts.LimitPause = schedule.LimitPause{Least: time.Millisecond, First: time.Hour, Longest: time.Hour}
+	e.opts.LimitPause = schedule.LimitPause{Short: time.Millisecond, First: time.Hour, Longest: time.Hour}
 	e.plays["cli"] = func(_ context.Context, j task.Job) task.Outcome {
 		runs.Add(1)
 		if time.Now().Before(until) {
@@ -110,7 +110,7 @@ func TestTheOtherTasksOfAnAgentAtALimitAreHeldWithoutARun(t *testing.T) {
 func TestReleaseStartsATaskAtALimitAndAnAnswerStartsTheOthers(t *testing.T) {
 	e := newEngine(t)
 	var over atomic.Bool
-	e.opts.LimitPause = schedule.LimitPause{Least: time.Millisecond, First: time.Hour, Longest: time.Hour}
+	e.opts.LimitPause = schedule.LimitPause{Short: time.Millisecond, First: time.Hour, Longest: time.Hour}
 	e.plays["cli"] = func(_ context.Context, j task.Job) task.Outcome {
 		if !over.Load() {
 			return limited(j, time.Time{})
@@ -135,7 +135,7 @@ func TestReleaseStartsATaskAtALimitAndAnAnswerStartsTheOthers(t *testing.T) {
 func TestResumeEndsTheLimitOfAnAgent(t *testing.T) {
 	e := newEngine(t)
 	var over atomic.Bool
-	e.opts.LimitPause = schedule.LimitPause{Least: time.Millisecond, First: time.Hour, Longest: time.Hour}
+	e.opts.LimitPause = schedule.LimitPause{Short: time.Millisecond, First: time.Hour, Longest: time.Hour}
 	e.plays["cli"] = func(_ context.Context, j task.Job) task.Outcome {
 		if !over.Load() {
 			return limited(j, time.Time{})
@@ -153,7 +153,7 @@ func TestResumeEndsTheLimitOfAnAgent(t *testing.T) {
 func TestALimitUsesUpNoRetryButTheBudget(t *testing.T) {
 	e := newEngine(t)
 	e.retries = 1
-	e.opts.LimitPause = schedule.LimitPause{Least: time.Millisecond, First: time.Millisecond, Longest: time.Millisecond}
+	e.opts.LimitPause = schedule.LimitPause{Short: time.Millisecond, First: time.Millisecond, Longest: time.Millisecond}
 	e.plays["cli"] = func(_ context.Context, j task.Job) task.Outcome {
 		switch j.Attempt {
 		case 1, 2:

@@ -192,6 +192,7 @@ var shapes = []struct{ row, field, value, want string }{
 	{"row 23", "metadata", `{"mbx.workdir":7}`, `metadata["mbx.workdir"]: must be a string`},
 	{"row 9", "metadata", `{"mbx.workdir":"/a\u0000b"}`, `metadata["mbx.workdir"]: contains a control or invisible character`},
 	{"row 23", "metadata", `{"mbx.workdir":"/` + strings.Repeat("x", 4095) + `"}`, `metadata["mbx.workdir"]: is longer than 4095 bytes`},
+	{"row 23", "metadata", `{"mbx.edit":"yes"}`, `metadata["mbx.edit"]: must be true or false`},
 	{"row 23", "metadata", `{"mbx.worktree":"yes"}`, `metadata["mbx.worktree"]: must be true or false`},
 	{"row 23", "__proto__", `{"a":1}`, ""},
 	{"row 3", "TASK_ID", `"other"`, ""},

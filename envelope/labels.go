@@ -11,31 +11,34 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// The metadata keys with which a sender says where and how the agent works, and how people
-// find the task. Only an AINL line may have them.
+// The metadata keys with which a sender sets where and how the agent works, and how people find
+// the task. Only an AINL line may have them.
 const (
 	LabelsKey   = "mbx.labels"   // an object of text: see ParseLabel
 	WorkdirKey  = "mbx.workdir"  // the absolute path of the directory in which the agent works
 	WorktreeKey = "mbx.worktree" // true: the agent works in a copy of the repository there
 	BaseKey     = "mbx.base"     // the branch, tag or commit that the copy begins with; HEAD otherwise
+	EditKey     = "mbx.edit"     // true: the task is to edit files, so that a run without any change is reviewed
 	AfterKey    = "mbx.after"    // an object: see Task.After
 	PriorityKey = "mbx.priority" // a whole number: see Task.Priority
+	ContinueKey = "mbx.continue" // the id of a task: see Task.Continues
 )
 
-// The metadata keys with which a task names its step of a workflow. Clutch says it in meta.
+// The metadata keys with which a task names its step of a workflow. In Clutch these are members
+// of meta.
 const (
 	WorkflowKey = "mbx.workflow"
 	StepKey     = "mbx.step"
 )
 
-// SenderKeys are the metadata keys of ours that only an AINL line may have.
-var SenderKeys = []string{LabelsKey, WorkdirKey, WorktreeKey, BaseKey, AfterKey, PriorityKey}
+// SenderKeys are the "mbx." metadata keys that a sender may set, in an AINL line only.
+var SenderKeys = []string{LabelsKey, WorkdirKey, WorktreeKey, BaseKey, EditKey, AfterKey, PriorityKey, ContinueKey}
 
 const (
 	maxLabels     = 16
 	maxLabelKey   = 40   // bytes
 	maxLabelValue = 100  // characters
-	maxWorkdir    = 4095 // bytes; the kernel takes no longer path
+	maxWorkdir    = 4095 // bytes; the longest path of the kernel
 	maxBase       = 255  // bytes
 )
 
@@ -54,8 +57,15 @@ func (t Task) Workdir() string { return t.Named(WorkdirKey) }
 // Worktree reports whether the agent shall work in a copy of a repository.
 func (t Task) Worktree() bool { return string(t.Metadata[WorktreeKey]) == "true" }
 
+// Edit reports whether the task is to edit files.
+func (t Task) Edit() bool { return string(t.Metadata[EditKey]) == "true" }
+
 // Base returns the branch, tag or commit with which the copy of a repository begins; "" for HEAD.
 func (t Task) Base() string { return t.Named(BaseKey) }
+
+// Continues returns the task whose session with the program of its agent this one continues; ""
+// for none.
+func (t Task) Continues() ID { return ID(t.Named(ContinueKey)) }
 
 // MaxPriority is the highest priority of a task. The lowest one is -MaxPriority.
 const MaxPriority = 9
@@ -79,7 +89,7 @@ func (r *request) priority(at int) {
 	}
 }
 
-// What happens to a task if the one that it waits for doesn't end ok.
+// The values of if_failed: what happens to a task if the task that it waits for doesn't end ok.
 const (
 	RejectIfFailed = "reject" // the default
 	RunIfFailed    = "run"
@@ -91,7 +101,7 @@ type after struct {
 	IfFailed string `json:"if_failed"`
 }
 
-// After returns the task whose end this one waits for, "" for none, and what happens if that one
+// After returns the task that this one waits for, "" for none, and what happens if that task
 // doesn't end ok: RejectIfFailed or RunIfFailed.
 func (t Task) After() (other ID, ifFailed string) {
 	value, ok := t.Metadata[AfterKey]
@@ -160,9 +170,9 @@ func checkLabelValue(value string) error {
 	return nil
 }
 
-// senderKey checks a metadata value with a key of SenderKeys, and reports whether the task
-// has it. A wrong value refuses the task: the agent must not work anywhere else than where
-// the sender meant.
+// senderKey checks a metadata value with a key of SenderKeys, and reports whether the task has
+// it. A wrong value refuses the task: the agent must not work in another place than the sender
+// meant.
 func (r *request) senderKey(key string, at int) bool {
 	before := len(r.findings)
 	switch {
@@ -178,6 +188,8 @@ func (r *request) senderKey(key string, at int) bool {
 		r.after(at)
 	case key == PriorityKey:
 		r.priority(at)
+	case key == ContinueKey:
+		r.id(at)
 	case r.kind(at) != 't' && r.kind(at) != 'f':
 		r.refuse(at, "must be true or false")
 	}
@@ -222,8 +234,8 @@ func (r *request) workdir(at int) {
 	}
 }
 
-// base checks the name of a branch, tag or commit. What git takes for an expression, such as HEAD~3 or
-// a date, is refused: it would mean something else later.
+// base checks the name of a branch, tag or commit. Expressions of git, such as HEAD~3 or a
+// date, are refused: their meaning changes with time.
 func (r *request) base(at int) {
 	name := r.name(at)
 	switch {

@@ -19,13 +19,14 @@ import (
 )
 
 func againCommand(g *globals) *cobra.Command {
-	id, edit, asJSON := "", false, false
+	id, edit, session, asJSON := "", false, false, false
 	cmd := &cobra.Command{
 		Use:   "again ID",
 		Short: "Send a copy of a task under a new id",
 		Long: `Send the request of a task once more, as a new task in your name. A deadline that has
 passed and the parent task are left out. With --edit, you change the copy in $VISUAL or
-$EDITOR before. To run the same task once more, use mailboxd retry.`,
+$EDITOR before. With --continue, its agent goes on in the session of the task, in the same
+directory. To run the same task once more, use mailboxd retry.`,
 		Example: "  mailboxd again nightly-report\n  mailboxd again nightly-report --edit",
 		Args:    cobra.ExactArgs(1),
 		RunE: withReader(g, func(cmd *cobra.Command, args []string, r *reader.Reader) error {
@@ -50,6 +51,11 @@ $EDITOR before. To run the same task once more, use mailboxd retry.`,
 			if err != nil {
 				return err
 			}
+			if session {
+				if request, err = resend.Continue(request, found); err != nil {
+					return err
+				}
+			}
 			for _, what := range left {
 				fmt.Fprintln(cmd.ErrOrStderr(), "mailboxd: left out", what)
 			}
@@ -72,6 +78,7 @@ $EDITOR before. To run the same task once more, use mailboxd retry.`,
 	}
 	cmd.Flags().StringVar(&id, "id", "", "task_id of the copy (default: a new one)")
 	cmd.Flags().BoolVar(&edit, "edit", false, "edit the copy before")
+	cmd.Flags().BoolVar(&session, "continue", false, "in the session of the task")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }

@@ -75,7 +75,7 @@ func agentViews(ctx context.Context, cfg config.Config) ([]view.Agent, error) {
 
 // viewOf describes how an agent is run.
 func viewOf(c *config.Config, e config.Entry, m config.Agent) view.Agent {
-	v := view.Agent{ID: e.ID, Profile: e.Profile, Binding: "exec", Command: e.Exec.Command, Manifest: c.Resolve(e.Manifest), Concurrency: e.Concurrency, Replica: m.Replica()}
+	v := view.Agent{ID: e.ID, Profile: e.Profile, Permission: e.Permission, Binding: "exec", Command: e.Exec.Command, Manifest: c.Resolve(e.Manifest), Concurrency: e.Concurrency, Replica: m.Replica()}
 	b, err := m.Binding, m.Problem()
 	v.Dialect = string(b.Speaks())
 	if d := b.Definition; d != nil {

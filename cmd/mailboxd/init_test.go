@@ -42,6 +42,7 @@ func everyCLI(t *testing.T) {
 	}
 	t.Setenv("PATH", dir)
 	t.Setenv("AINL_AGENT_ROOT", "")
+	t.Chdir(dir)
 }
 
 func TestWhatInitWritesLoadsWithEveryProgramFound(t *testing.T) {

@@ -35,9 +35,10 @@ func logsCommand(g *globals) *cobra.Command {
 		Use:   "logs ID...",
 		Short: "Print the output of an agent",
 		Long: `Print the standard output of the latest run of a task, and its standard error on
-standard error. The events of Claude Code, Codex, Gemini CLI and Cursor are
-shown as a transcript: the model's words, the tools it used, failures, time and
-cost. Other output is printed as it is. On a terminal, control characters are
+standard error. The events of Claude Code, Codex, Gemini CLI, opencode and Cursor
+are shown as a transcript: the model's words, the tools it used, failures, time and
+cost. Other output is printed as it is. What exec.worktree.setup printed comes first, on
+standard error, each line after "setup: ". On a terminal, control characters are
 escaped; with --raw, a pipe gets the bytes unchanged.`,
 		Example: `  mailboxd logs nightly-report -f
   mailboxd logs nightly-report --raw | jq -r 'select(.type == "result").result'
@@ -95,13 +96,16 @@ func (f *logsFlags) tail(cmd *cobra.Command, dir string) *reader.Tail {
 		t.Add(runner.StderrFile, sanitized(out))
 		return t
 	}
+	errs := cmd.ErrOrStderr()
 	if f.raw {
-		out = sanitized(out)
+		out, errs = sanitized(out), sanitized(errs)
+		t.Add(runner.SetupFile, errs)
 	} else {
-		out = view.NewTranscript(out)
+		t.Add(runner.SetupFile, view.NewSetupLog(sanitized(errs)))
+		out, errs = view.NewTranscript(out), view.NewErrorLog(errs)
 	}
 	t.Add(runner.StdoutFile, out)
-	t.Add(runner.StderrFile, sanitized(cmd.ErrOrStderr()))
+	t.Add(runner.StderrFile, errs)
 	return t
 }
 

@@ -61,7 +61,7 @@ var pure = map[string][]string{
 	"again":  {"t1"},
 	"stats":  nil,
 	"backup": {"COPY"},
-	"reply":  {"t1", "well?"},
+	"reply":  {"t4", "well?"},
 
 	"service status": nil,
 	"config check":   nil,
@@ -76,7 +76,8 @@ func TestAskedForJSONEveryVerbPrintsNothingElse(t *testing.T) {
 	t.Setenv("AINL_AGENT_ROOT", filepath.Join(dir, "box"))
 	t.Setenv("XDG_STATE_HOME", filepath.Join(dir, "state"))
 	t.Setenv("XDG_CONFIG_HOME", dir)
-	lines := taskLine("t1", "nobody", "") + "\n" + taskLine("t2", "nobody", "") + "\n" + taskLine("t3", "worker", "") + "\n"
+	lines := taskLine("t1", "nobody", "") + "\n" + taskLine("t2", "nobody", "") + "\n" + taskLine("t3", "worker", "") + "\n" +
+		taskLine("t4", "worker", `"approval_required":true`) + "\n"
 	if err := os.MkdirAll(filepath.Join(dir, "box/tasks"), 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,10 @@ type termFlags struct {
 
 	workdir  string // not a flag of send
 	worktree bool
+	edit     bool
 	base     string
+
+	continues envelope.ID // the task whose session this one continues
 }
 
 // termFlagNames are the names of the flags of termFlags.
@@ -93,8 +96,14 @@ func (f *termFlags) members(cmd *cobra.Command, now time.Time) (map[string]any, 
 	if f.worktree {
 		metadata[envelope.WorktreeKey] = true
 	}
+	if f.edit {
+		metadata[envelope.EditKey] = true
+	}
 	if f.base != "" {
 		metadata[envelope.BaseKey] = f.base
+	}
+	if f.continues != "" {
+		metadata[envelope.ContinueKey] = f.continues
 	}
 	if len(metadata) > 0 {
 		all["metadata"] = metadata

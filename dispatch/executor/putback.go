@@ -6,6 +6,7 @@ import (
 
 	"mailboxd/dispatch/store"
 	"mailboxd/internal/core"
+	"mailboxd/internal/schedule"
 	"mailboxd/internal/task"
 )
 
@@ -20,10 +21,10 @@ func (x *Executor) putBack(ctx context.Context, row task.Task, deadline time.Tim
 	}
 }
 
-// holdForLimit holds a task whose run reached a usage limit of its agent's provider, until the
-// limit ends. The other tasks of the agent aren't started either before that.
+// holdForLimit holds a task whose run its agent's provider did not serve, until that serves
+// again. The other tasks of the agent aren't started either before that.
 func (x *Executor) holdForLimit(ctx context.Context, row task.Task, deadline time.Time, o task.Outcome) {
-	until := x.Pauses.Limits.Reach(row.Agent, o.HoldUntil, time.Now(), x.Opts.LimitPause)
+	until := x.Pauses.Limits.Reach(row.Agent, schedule.Reached{Named: o.HoldUntil, Short: o.HoldShort}, time.Now(), x.Opts.LimitPause)
 	x.Queue.CancelPrefetch(row.Agent)
 	moved, _ := x.Writer.MustDecide(ctx, row, store.TaskLoader(row.Seq, true, false), &core.PutBack{
 		Task: row.Seq, Reason: o.Hold, Until: core.Earliest(deadline, until), Run: o.Run(row), Data: o.EndData(),

@@ -63,6 +63,11 @@ func (g *Agent) Run(ctx context.Context, j task.Job, started func(runner.Process
 	case ctx.Err() != nil:
 		return g.void(j, "the run was ended before it began: "+context.Cause(ctx).Error())
 	}
+	release, err := g.takeSession(ctx, j)
+	if err != nil {
+		return g.unprepared(ctx, j, err)
+	}
+	defer release()
 	j, spec, err := g.prepareDir(ctx, j)
 	if err != nil {
 		return g.unprepared(ctx, j, err)
@@ -100,6 +105,11 @@ func (g *Agent) Run(ctx context.Context, j task.Job, started func(runner.Process
 func (g *Agent) Recover(ctx context.Context, j task.Job) task.Outcome {
 	if j.Dir == "" {
 		return g.lost(j, task.Exit{Code: -1, Cause: task.CauseLost}, &meter{job: j}, "the daemon was gone when its worker had the task, so nobody knows what became of it")
+	}
+	if s, ok := readSessionFile(j.Dir); ok && s.Continues != "" {
+		if release, err := g.opts.Sessions.take(ctx, s.Continues); err == nil {
+			defer release()
+		}
 	}
 	m := g.newMeter(j)
 	running, stop := m.watch(ctx)

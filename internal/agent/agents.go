@@ -34,6 +34,13 @@ type Options struct {
 
 	Worktrees worktree.Store // of the clones that runs work in
 
+	// Earlier looks up a task whose session another one continues; nil: no check, for commands
+	// that don't know the tasks. Sessions has those in use, also of earlier configurations.
+	Earlier  func(envelope.ID) (Earlier, error)
+	Sessions *Sessions
+
+	isAgent func(id string) bool
+
 	// Questions makes a CAP message to the requester that ends with a question mark wait
 	// for a reply. It becomes the answer if none comes.
 	Questions bool
@@ -43,7 +50,7 @@ type Options struct {
 	Run       func(ctx context.Context, s runner.Spec, started func(runner.Process)) (task.Exit, error)
 	Await     func(ctx context.Context, dir string) (task.Exit, bool, error)
 	WorkerDir string                        // parent of the workers' directories; "": the system's temporary one
-	Notice    func(agent string, err error) // receives problems of workers; nil: they are ignored
+	Notice    func(agent string, err error) // receives problems of workers and worktrees; nil: they are ignored
 }
 
 // Agents are the agents of one configuration. They never change; a new configuration makes
@@ -65,7 +72,9 @@ func New(bindings []Binding, opts Options) (*Agents, error) {
 			return nil, err
 		}
 	}
-	a := &Agents{byID: map[string]*Agent{}, opts: opts}
+	a := &Agents{byID: map[string]*Agent{}}
+	opts.isAgent = func(id string) bool { return a.byID[id] != nil }
+	a.opts = opts
 	folded := map[string]string{}
 	for i, b := range bindings {
 		g, err := newAgent(b, opts)

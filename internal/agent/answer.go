@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -30,7 +31,10 @@ type answer struct {
 	err    error
 
 	blocker blocker // why the program could not work for any task
+	acted   bool    // it used a tool before that
 	resets  int64   // when its limit ends, in seconds since 1970, as the program reports it; 0: unknown
+
+	retryAfter time.Duration // likewise, after the end of the run
 
 	messages []envelope.Message // messages beside the answer, in another dialect
 	hold     task.Reason        // the reason why the task waits, if there is no answer
@@ -58,7 +62,7 @@ func (g *Agent) checkIdentity(j task.Job, reply answer, err error) answer {
 	r := reply.result
 	switch {
 	case err != nil:
-		return answer{kind: cmp.Or(reply.kind, envelope.OutputInvalid), err: err, result: envelope.Result{Cost: r.Cost}, blocker: reply.blocker, resets: reply.resets}
+		return answer{kind: cmp.Or(reply.kind, envelope.OutputInvalid), err: err, result: envelope.Result{Cost: r.Cost}, blocker: reply.blocker, resets: reply.resets, retryAfter: reply.retryAfter, acted: reply.acted}
 	case r.TaskID != "" && r.TaskID != j.Task.ID:
 		err = fmt.Errorf("the agent answered for another task, %q", r.TaskID)
 		return answer{kind: envelope.IdentityMismatch, err: err}

@@ -39,7 +39,7 @@ func (g *Agent) artifacts(j task.Job, r *envelope.Result) {
 	}
 	dir := fileURI(j.Dir)
 	kept = append(kept, envelope.Ref{Kind: "run_trace", URI: dir})
-	for _, name := range []string{runner.StdoutFile, runner.StderrFile} {
+	for _, name := range []string{runner.SetupFile, runner.StdoutFile, runner.StderrFile} {
 		if _, err := os.Lstat(inDir(j, name)); err == nil {
 			kept = append(kept, envelope.Ref{Kind: name, URI: dir + "/" + name})
 		}

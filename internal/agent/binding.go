@@ -21,18 +21,22 @@ type Binding struct {
 	Dialect    envelope.Dialect    // of its requests and answers; "" is AINL
 	Definition *dialect.Definition // its instructions and delegation rules (CAP-01 to CAP-07); nil: none
 
-	Profile Profile  // default for the next three fields
-	Command []string // argv: a path or a name on PATH, then arguments, each a template
-	Output  Format   // of its answer; "" is Envelope
-	Stdin   Stdin    // its input; "" is Request
-	Model   string   // for the profile's program; "" is the program's default
-	Cwd     string   // "" is the run directory, or a worker's own directory
-	Env     []string // KEY passes a variable on, KEY=VALUE sets it
+	Profile    Profile    // default for the next three fields
+	Command    []string   // argv: a path or a name on PATH, then arguments, each a template
+	Output     Format     // of its answer; "" is Envelope
+	Stdin      Stdin      // its input; "" is Request
+	Permission Permission // for the profile's program; "" is what its own settings allow
+	Tools      []string   // the most that a task may use, as policy has it; nil: not limited
+	Model      string     // for the profile's program; "" is the program's default
+	Cwd        string     // "" is the run directory, or a worker's own directory
+	Env        []string   // KEY passes a variable on, KEY=VALUE sets it
 
 	// Workdirs are the directories in which a task may have the agent work, also below them.
 	Workdirs []string
 
-	Worktree bool // each run works in a clone of the repository that its directory is part of
+	Worktree bool     // each run works in a clone of the repository that its directory is part of
+	Copy     []string // what a clone gets of the working tree; see worktree.Request
+	Setup    []string // argv of the command that prepares a clone before Command, without templates; nil: none
 
 	Worker *Worker // instead of Command, Output and Stdin: processes for many tasks
 	Inbox  *Inbox  // instead of either: tasks are fetched from a file
@@ -179,7 +183,7 @@ func (b Binding) Check() (found []*FieldError) {
 	if b.Manifest != nil && b.Manifest.AgentID != b.ID {
 		note(wrong("manifest", "is for the agent %q", b.Manifest.AgentID))
 	}
-	note(b.checkDialect(), b.checkProfile(), b.checkWorkdirs(), b.checkWorktree())
+	note(b.checkDialect(), b.checkProfile(), b.checkPermission(), b.checkWorkdirs(), b.checkWorktree())
 	switch {
 	case b.Inbox != nil:
 		note(b.checkInbox())

@@ -19,6 +19,7 @@ var (
 		"401 unauthorized", "not logged in", "run /login", "authentication required", "authentication_failed", "authentication_error",
 		"failed to authenticate", "invalid api key", "incorrect api key", "fix external api key", "agent login", "codex login",
 		"set an auth method", "unauthenticated", "oauth token has expired",
+		"api key not valid", // of Gemini: https://ai.google.dev/gemini-api/docs/troubleshooting
 	}
 	busyWords = []string{
 		"rate limit", "rate_limit", "ratelimit", "429 too many requests", "too many requests", "quota", "overloaded", "at capacity",
@@ -27,8 +28,8 @@ var (
 
 // blockerIn finds the blocker in the message of a program about its failure.
 func (f Format) blockerIn(words string) blocker {
-	if quota.Reached(string(f), words) {
-		return limited
+	if kind := quota.KindOf(string(f), words); kind != 0 {
+		return unserved[kind]
 	}
 	words = strings.ToLower(words)
 	within := func(w string) bool { return strings.Contains(words, w) }
@@ -37,6 +38,26 @@ func (f Format) blockerIn(words string) blocker {
 		return loggedOut
 	case slices.ContainsFunc(busyWords, within):
 		return busy
+	}
+	return none
+}
+
+// unserved are the blockers of a provider that does not serve a program.
+var unserved = map[quota.Kind]blocker{quota.Quota: limited, quota.Rate: throttled, quota.Overload: overloaded}
+
+// refusedWith returns the blocker of an answer of the provider, by its HTTP status and the
+// program's words about it; none for a status that says nothing of what can be done.
+func (f Format) refusedWith(status int, words string) blocker {
+	switch status {
+	case 401, 403:
+		return loggedOut
+	case 429:
+		if b := f.blockerIn(words); b == limited {
+			return limited
+		}
+		return throttled
+	case 503, 529:
+		return overloaded
 	}
 	return none
 }
@@ -56,7 +77,7 @@ func (g *Agent) explain(j task.Job, exit task.Exit, reply answer) answer {
 		return reply
 	}
 	t := transcript{format: g.binding.Output, done: true, failed: true, message: strings.TrimPrefix(words, "; ")}
-	t.blocker, t.resets = t.format.blockerIn(words), reply.resets
+	t.blocker, t.resets, t.acted = t.format.blockerIn(words), reply.resets, reply.acted
 	if exit.Code == exitLogin && g.binding.Output == Gemini {
 		t.blocker = loggedOut
 	}
@@ -72,7 +93,8 @@ func (g *Agent) explain(j task.Job, exit task.Exit, reply answer) answer {
 }
 
 // applyBlocker sets what a blocked run waits for: a login, the end of a limit of the
-// provider, or another time. A run that spent too much doesn't wait for a limit.
+// provider, or another time. A run that spent too much doesn't wait for a limit. A run that
+// used a tool before its provider was overloaded is tried again only as the operator allows.
 func applyBlocker(o *task.Outcome, reply answer, overspent bool) {
 	if o.Result.Status != envelope.Failed || o.Exit.Cause != "" {
 		return
@@ -80,9 +102,13 @@ func applyBlocker(o *task.Outcome, reply answer, overspent bool) {
 	switch reply.blocker {
 	case loggedOut:
 		o.Hold, o.Retry = task.AuthRequired, false
-	case limited:
-		if !overspent {
+	case limited, throttled, overloaded:
+		switch {
+		case reply.blocker == overloaded && reply.acted:
+			o.Retry = true
+		case !overspent:
 			o.Hold, o.HoldUntil, o.Retry = task.ProviderLimit, limitEnd(reply, o.Exit), false
+			o.HoldShort = reply.blocker != limited
 		}
 	case busy:
 		o.Retry = true
@@ -94,6 +120,9 @@ func limitEnd(reply answer, exit task.Exit) time.Time {
 	printed := exit.Finished.Local()
 	if at, ok := quota.At(reply.resets, printed); reply.resets > 0 && ok {
 		return at
+	}
+	if reply.retryAfter > 0 {
+		return printed.Add(reply.retryAfter)
 	}
 	at, _ := quota.Reset(strings.ReplaceAll(reply.result.Error.Message, `\n`, " "), printed) // the end of stderr is quoted
 	return at

@@ -43,6 +43,14 @@ var cast = map[string]func(args []string){
 		}
 		os.Exit(status)
 	},
+	// again prints a first line, and then a second one again and again.
+	"again": func(args []string) {
+		fmt.Println(args[0])
+		for {
+			fmt.Println(args[1])
+			time.Sleep(20 * time.Millisecond)
+		}
+	},
 	// tell shows what it was given, as an answer.
 	"tell": func(args []string) {
 		stdin, _ := io.ReadAll(os.Stdin)

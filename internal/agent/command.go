@@ -17,7 +17,7 @@ import (
 
 // Files of a run directory, besides the runner's.
 const (
-	requestFile  = "request.json"   // the request; its exact bytes if they are of the agent's dialect
+	requestFile  = "request.json"   // the request; exact bytes in the agent's dialect, but for the directory in a worktree
 	promptFile   = "prompt.txt"     // the task as text, if stdin is Prompt
 	dispatchFile = "dispatch.json"  // the task and its context, if stdin is Dispatch or Action
 	resultFile   = "result.json"    // the agent's answer, if it writes one
@@ -126,6 +126,11 @@ func (g *Agent) argv(j task.Job, f facts) ([]string, error) {
 	if g.runArguments != nil {
 		argv = append(argv, g.runArguments(j)...)
 	}
+	if j.Task.Continues() != "" {
+		if s, ok := readSessionFile(j.Dir); ok {
+			argv = sessionRecipes[g.binding.Profile].argv(argv, s.Continues)
+		}
+	}
 	return argv, nil
 }
 
@@ -148,12 +153,23 @@ func (g *Agent) spec(j task.Job) (runner.Spec, error) {
 	}
 	b := g.binding
 	s := runner.Spec{
-		Dir: j.Dir, Argv: argv, Env: environment(g.environ, j, f), Cwd: cmp.Or(j.Cwd, b.Cwd), CwdResolved: j.Task.Workdir() != "",
+		Dir: j.Dir, Argv: argv, Env: environment(g.environ, j, f), Cwd: cmp.Or(j.Cwd, b.Cwd, g.continuedDir(j)), CwdResolved: j.Task.Workdir() != "",
 		Timeout: g.timeout(j), IdleTimeout: b.IdleTimeout, Progress: f.ProgressFile,
 		ExitTimeout: b.ExitTimeout, Answer: f.ResultFile,
 		Deadline: j.Deadline, MaxOutput: b.MaxOutput, Grace: b.Grace,
 		Recorded: g.passesTools(j, argv), // enforcement reads it again
 	}
+	if r := b.rulesFor(j); r != nil && r.env != "" {
+		text, err := r.addTo(s.Env)
+		if err != nil {
+			return runner.Spec{}, err
+		}
+		s.Env = setVariable(s.Env, r.env, text)
+	}
+	if s.Setup.Argv, err = g.setup(j); err != nil {
+		return runner.Spec{}, err
+	}
+	s.Recorded = s.Recorded || s.Setup.Argv != nil
 	switch b.Stdin {
 	case Request:
 		s.Stdin = f.TaskFile

@@ -25,6 +25,7 @@ func (g *Agent) complete(j task.Job, exit task.Exit, reply answer) envelope.Resu
 		g.checkAttachments(j, reply.attached, &r)
 	}
 	g.checkTools(j, &r)
+	g.noteUnknownTools(j, &r)
 	g.checkCalls(j, reply.called, &r)
 	g.checkBindings(reply.unbound, &r)
 	g.checkBudget(j, &r)

@@ -11,6 +11,7 @@ import (
 	"mailboxd/internal/runner"
 	"mailboxd/internal/sandbox"
 	"mailboxd/internal/task"
+	events "mailboxd/internal/transcript"
 )
 
 // notStarted returns the outcome of a job for which no agent ran.
@@ -24,6 +25,9 @@ func (g *Agent) notStarted(j task.Job, kind envelope.Kind, message string) task.
 // work.
 func (g *Agent) noProcess(j task.Job, err error) task.Outcome {
 	message := fmt.Sprintf("the agent's command cannot be started: %v", err)
+	if spawn, ok := errors.AsType[*runner.SpawnError](err); ok && spawn.Setup {
+		message = fmt.Sprintf("%s cannot be started: %v", setupName, err)
+	}
 	if _, missing := os.Stat(g.binding.Cwd); g.binding.Cwd != "" && errors.Is(missing, fs.ErrNotExist) {
 		message += fmt.Sprintf("; create the directory, or correct exec.cwd of agent %q", g.binding.ID)
 	}
@@ -76,8 +80,14 @@ func (g *Agent) conclude(j task.Job, exit task.Exit, m *meter) task.Outcome {
 	if exit.Cause == task.CauseSandbox {
 		return g.notEnclosed(j, exit)
 	}
+	if exit.Setup {
+		return g.concludeSetup(j, exit)
+	}
 	if exit.Cause == task.CauseInterrupted && exit.Reason == errExitOverdue.Error() {
 		exit.Cause = task.CauseExitTimeout
+	}
+	if exit.Cause == task.CauseInterrupted && exit.Reason == errNoProgress.Error() {
+		exit.Cause = task.CauseIdleTimeout
 	}
 	reply := g.explain(j, exit, g.answer(j))
 	if err := unread(reply, m); err != nil {
@@ -85,6 +95,9 @@ func (g *Agent) conclude(j task.Job, exit task.Exit, m *meter) task.Outcome {
 	}
 	m.add(&reply.result)
 	failure := g.failure(j, exit)
+	if words := g.waiting(j, exit, m); words != "" {
+		failure.Message = short(failure.Message + "; at the end, " + words)
+	}
 	over, again := overspent(j, reply.result), exit.Cause == "" && exit.Code == tempFail
 	switch {
 	case exit.Cause == task.CauseInterrupted && m.overBudget != nil:
@@ -113,6 +126,26 @@ func (g *Agent) conclude(j task.Job, exit task.Exit, m *meter) task.Outcome {
 	o.Retry = o.Retry && over == nil // AINL-46
 	return o
 }
+
+// waiting returns what the program of a run that reached a limit of time last said of its
+// provider; "" for nothing.
+func (g *Agent) waiting(j task.Job, exit task.Exit, m *meter) string {
+	switch {
+	case m.output == nil:
+	case exit.Cause == task.CauseTimeout, exit.Cause == task.CauseDeadline:
+		return m.output.waiting
+	case exit.Cause == task.CauseIdleTimeout && m.output.waiting == "":
+		tail, _, _ := readStderrEnd(j.Dir, maxErrorLog) // an error message works without it
+		return events.LatestError(tail)
+	case exit.Cause == task.CauseIdleTimeout:
+		return m.output.waiting
+	}
+	return ""
+}
+
+// maxErrorLog is how much of the end of standard error is read for attempts to reach a provider,
+// in bytes.
+const maxErrorLog = 16 << 10
 
 // admitsFailure reports whether the answer says that the work isn't complete.
 func (a answer) admitsFailure() bool {
@@ -149,6 +182,9 @@ func (g *Agent) failure(j task.Job, exit task.Exit) envelope.Error {
 	case task.CauseTimeout:
 		return envelope.Error{Kind: envelope.Timeout, Message: fmt.Sprintf("the agent was not done after %v and was ended", g.timeout(j))}
 	case task.CauseIdleTimeout:
+		if exit.Reason == errNoProgress.Error() {
+			return envelope.Error{Kind: envelope.IdleTimeout, Message: fmt.Sprintf("the model made no progress for %v and the run was ended", b.IdleTimeout)}
+		}
 		return envelope.Error{Kind: envelope.IdleTimeout, Message: fmt.Sprintf("the agent printed nothing for %v and was ended", b.IdleTimeout)}
 	case task.CauseDeadline:
 		return envelope.Error{Kind: envelope.DeadlineExceeded, Message: "the agent was not done at the deadline and was ended"}

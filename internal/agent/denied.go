@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"mailboxd/internal/sandbox"
 	"mailboxd/internal/task"
 )
 
@@ -25,32 +27,21 @@ type denial struct {
 	Input jsontext.Value `json:"input,omitzero"` // nil: unknown
 	Why   string         `json:"why"`
 	order int            // among the results of calls
+	group string         // of what the call did, if its tool doesn't say that
 }
 
-// A toolKind groups tools that do the same.
-type toolKind string
-
-const (
-	edits    toolKind = "edit"
-	commands toolKind = "command"
-)
-
-// toolKinds are the tools of known programs that change something. A tool that isn't here is
-// a kind of its own.
-var toolKinds = map[string]toolKind{
-	"Write": edits, "Edit": edits, "MultiEdit": edits, "NotebookEdit": edits, "Bash": commands, // Claude Code:
-	// https://code.claude.com/docs/en/settings#tools-available-to-claude
-	"apply_patch": edits, "exec_command": commands, // Codex: codex-rs/core/src/tools
-	"write_file": edits, "replace": edits, "run_shell_command": commands, // Gemini CLI: https://geminicli.com/docs/reference/tools
-	"write": edits, "edit": edits, "patch": edits, "multiedit": edits, "bash": commands, // opencode: https://opencode.ai/docs/tools
-}
-
-func kindOf(tool string) toolKind {
-	if kind, ok := toolKinds[tool]; ok {
-		return kind
+// groupOf returns our name for a tool of one of the known programs, or else its own name.
+func groupOf(tool string) string {
+	for _, r := range recipes {
+		if group := r.tools.of(tool); group != "" {
+			return group
+		}
 	}
-	return toolKind(tool)
+	return tool
 }
+
+// isChange reports whether a tool of a known program changes something.
+func isChange(tool string) bool { return groupOf(tool) == EditTools || groupOf(tool) == CommandTools }
 
 // A toolUse is a call whose result hasn't come.
 type toolUse struct {
@@ -62,7 +53,7 @@ type toolUse struct {
 type toolUses struct {
 	pending   map[string]toolUse // by id
 	failed    map[string]denial  // by id: calls with an error, of Claude Code
-	succeeded map[toolKind]int   // the order of the last success
+	succeeded map[string]int     // the order of the last success, by group
 	denied    []denial
 	more      int // denied calls beyond maxDenied
 	order     int
@@ -89,10 +80,10 @@ func (u *toolUses) take(id string) toolUse {
 // succeed records that a call was carried out.
 func (u *toolUses) succeed(tool string) {
 	if u.succeeded == nil {
-		u.succeeded = map[toolKind]int{}
+		u.succeeded = map[string]int{}
 	}
 	u.order++
-	u.succeeded[kindOf(tool)] = u.order
+	u.succeeded[groupOf(tool)] = u.order
 }
 
 // deny records a denied call.
@@ -107,7 +98,7 @@ func (u *toolUses) deny(d denial) {
 
 // open returns the denied calls after which no call of the same kind succeeded.
 func (u *toolUses) open() []denial {
-	return slices.DeleteFunc(slices.Clone(u.denied), func(d denial) bool { return u.succeeded[kindOf(d.Tool)] > d.order })
+	return slices.DeleteFunc(slices.Clone(u.denied), func(d denial) bool { return u.succeeded[cmp.Or(d.group, groupOf(d.Tool))] > d.order })
 }
 
 // shortInput returns an input without the rest of long texts, such as that of a file.
@@ -156,8 +147,62 @@ func (g *Agent) addDenied(j task.Job, reply *answer, u *toolUses) {
 		}
 	}
 	reason := "the agent was not allowed to use " + strings.Join(names, ", ")
-	if hint := recipes[g.binding.Profile].allow; hint != nil && g.binding.byRecipe() {
-		reason += fmt.Sprintf("; to allow it, %s, and reload", hint(g.binding, j, names))
+	if hint := g.binding.allow(j, names); hint != "" {
+		reason += "; to allow it, " + hint + ", and reload"
 	}
 	reply.result.Review.Ask(reason)
+}
+
+// allow returns what to change in the configuration so that tools are allowed; "" if nobody
+// knows.
+func (b Binding) allow(j task.Job, tools []string) string {
+	r := recipes[b.Profile]
+	if r.tools == nil || !b.byRecipe() {
+		return ""
+	}
+	var lines []string
+	after := b
+	if denied := r.tools.in(tools); b.Permission != Edit && (denied[EditTools] || denied[CommandTools]) {
+		after.Permission = Edit
+		lines = append(lines, "permission: "+string(Edit))
+	}
+	if after.Permission == Edit && b.Sandbox.Profile == sandbox.ReadOnly {
+		lines = append(lines, "sandbox: {profile: "+string(sandbox.Workspace)+"}")
+	}
+	list, where := after.listWith(j.Tools, tools), ""
+	if list != nil {
+		lines = append(lines, "tools: ["+strings.Join(list, ", ")+"]")
+		where = ", in its manifest and in the request where they name tools"
+	}
+	if len(lines) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("set %s of agent %q%s", strings.Join(lines, " and "), b.ID, where)
+}
+
+// listWith returns a list of tools with some more; nil if the permission allows those without a
+// list.
+func (b Binding) listWith(list, more []string) []string {
+	groups := recipes[b.Profile].tools
+	if list == nil {
+		enough := func(tool string) bool {
+			return b.Permission == Edit && (groups.of(tool) == EditTools || groups.of(tool) == CommandTools && b.runsCommands())
+		}
+		if !slices.ContainsFunc(more, func(tool string) bool { return !enough(tool) }) {
+			return nil
+		}
+		if list = []string{ReadTools}; b.Permission == Edit {
+			list = append(list, EditTools)
+		}
+	}
+	all := slices.Clone(list)
+	for _, tool := range more {
+		if group := groups.of(tool); group != "" {
+			tool = group
+		}
+		if !slices.Contains(all, tool) {
+			all = append(all, tool)
+		}
+	}
+	return all
 }

@@ -61,6 +61,24 @@ func TestADeniedCallWithALaterSuccessOfItsKindAsksForNoReview(t *testing.T) {
 	}
 }
 
+// Version 0.169.0 printed these lines with --sandbox read-only, and with the feature shell_tool off.
+func TestACommandOfCodexThatMayNotWriteIsDenied(t *testing.T) {
+	const failed = `{"type":"item.completed","item":{"id":"item_1","type":"command_execution","command":"/bin/bash -lc 'echo hi > hello.txt'",` +
+		`"aggregated_output":"/bin/bash: line 1: hello.txt: Read-only file system\n","exit_code":1,"status":"failed"}}` + "\n"
+	const read = `{"type":"item.completed","item":{"id":"item_2","type":"command_execution","command":"/bin/bash -lc 'cat a.txt'",` +
+		`"aggregated_output":"Read-only file system: a page about it\n","exit_code":0,"status":"completed"}}` + "\n"
+	const end = `{"type":"turn.completed","usage":{"input_tokens":1,"output_tokens":1}}` + "\n"
+	denied := `"denied":[{"tool":"exec_command","input":{"command":"/bin/bash -lc 'echo hi > hello.txt'"},"why":"its sandbox lets it only read there"}]`
+	for lines, want := range map[string]string{failed + read + end: denied, read + end: ""} {
+		b := printing(t, lines, 0)
+		b.Profile = agent.Codex
+		r := outcome(t, b).Result
+		if !strings.Contains(string(r.Output.Extra), want) || r.Review.Required != (want != "") {
+			t.Errorf("output %s, review %+v; want %s", r.Output.Extra, r.Review, want)
+		}
+	}
+}
+
 // A model's words are no event, whatever they say.
 func TestWordsAboutADenialAreNone(t *testing.T) {
 	r := outcome(t, claudePrinting(t, `{"type":"result","subtype":"success","is_error":false,"result":"Permission to use Write has been denied.","session_id":"x"}`)).Result

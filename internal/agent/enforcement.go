@@ -29,8 +29,8 @@ func (g *Agent) enforcement(j task.Job, exit task.Exit, r envelope.Result) envel
 	_, inStep := g.opts.Workflows.StepOf(j.Task)
 	set(envelope.ControlOutputContract, inStep || j.Task.Contract != nil, g.contractLevel(j))
 	set(envelope.ControlExecutionMode, g.advises(), envelope.LevelObserved)
-	if _, judged := levels[envelope.ControlTools]; judged || j.Tools != nil {
-		set(envelope.ControlTools, j.Tools != nil, g.toolsLevel(j, &r))
+	if _, judged := levels[envelope.ControlTools]; judged || j.Tools != nil || g.binding.Permission != "" {
+		set(envelope.ControlTools, j.Tools != nil || g.binding.Permission != "", g.toolsLevel(j, &r))
 	}
 	if _, judged := levels[envelope.ControlBudget]; judged || j.Task.Budget != (envelope.Budget{}) || j.Budget != (envelope.Budget{}) {
 		set(envelope.ControlBudget, true, budgetLevel(j, r))
@@ -87,15 +87,30 @@ func (g *Agent) flagged(j task.Job) bool {
 		return false
 	}
 	meta, known, err := runner.ReadMeta(j.Dir)
-	return err == nil && known && len(meta.Argv) > 0 && slices.Equal(meta.Argv[1:], with[1:])
+	return err == nil && known && len(meta.Argv) > 0 && slices.Equal(meta.Argv[1:], with[1:]) && g.hadRules(j)
+}
+
+// hadRules reports whether the run was started with the rules of the current binding.
+func (g *Agent) hadRules(j task.Job) bool {
+	r := g.binding.rulesFor(j)
+	if r == nil {
+		return true
+	}
+	f, err := openRegular(j.Dir, r.name)
+	if err != nil {
+		return false
+	}
+	defer f.close()
+	text, err := f.read(0, int64(len(r.text))+1)
+	return err == nil && string(text) == r.text
 }
 
 // passesTools reports whether an argv has the tools of a job: by a profile with an
 // enforcing flag, or by the templates. An empty list in a template doesn't count, because
 // its meaning to the program is unknown.
 func (g *Agent) passesTools(j task.Job, with []string) bool {
-	if g.runArguments != nil && recipes[g.binding.Profile].tools {
-		return true
+	if r := recipes[g.binding.Profile]; g.runArguments != nil && r.tools != nil {
+		return j.Tools == nil || r.holds == nil || r.holds(j.Tools)
 	}
 	list := toolList(j.Tools)
 	if list == "" {

@@ -8,11 +8,13 @@ import (
 
 	"mailboxd/internal/runner"
 	"mailboxd/internal/task"
+	events "mailboxd/internal/transcript"
 )
 
 var (
 	errUnfinished  = errors.New("the agent's output ends before it says how it ended")
 	errExitOverdue = errors.New("it had answered and did not exit")
+	errNoProgress  = errors.New("its model made no progress")
 )
 
 // A follower reads the output of a profile's program while it runs.
@@ -22,6 +24,19 @@ type follower struct {
 	offset     int64     // after the last whole line
 	long       bool      // the offset is inside a line that is too long
 	ended      time.Time // when the follower found the event of the program's end
+
+	progressed time.Time // when the follower found the last event of the model or a tool
+	waiting    string    // what the program has said since then of a provider that it tries again; "" for nothing
+}
+
+// newFollower returns a follower of a run, at the beginning of its output.
+func (g *Agent) newFollower(j task.Job) *follower {
+	f := &follower{format: g.binding.Output}
+	if j.Task.Continues() != "" {
+		s, _ := readSessionFile(j.Dir)
+		f.transcript.before = s.Tokens
+	}
+	return f
 }
 
 // poll reads new output. The last line counts without its newline if last is set.
@@ -55,7 +70,7 @@ func (f *follower) readLines(text []byte) {
 	for line := range bytes.Lines(text) {
 		whole := line[len(line)-1] == '\n'
 		if !f.long && (whole || len(text) < maxWhole) {
-			f.transcript.readEvent(f.format, bytes.TrimSpace(line))
+			f.readLine(bytes.TrimSpace(line))
 		}
 		f.long = !whole && len(text) == maxWhole
 	}
@@ -67,10 +82,20 @@ func (f *follower) readLines(text []byte) {
 	}
 }
 
+// readLine reads a line, and whether the model or a tool goes on.
+func (f *follower) readLine(line []byte) {
+	f.transcript.readEvent(f.format, line)
+	if !events.IsIdle(string(f.format), line) {
+		f.progressed, f.waiting = time.Now(), ""
+	} else if words := events.Waiting(string(f.format), line); words != "" {
+		f.waiting = words
+	}
+}
+
 // readTranscript reads the whole output of a program: its events, or one object over
 // several lines.
 func (g *Agent) readTranscript(j task.Job) (answer, error) {
-	f := follower{format: g.binding.Output}
+	f := g.newFollower(j)
 	err := f.poll(j.Dir, true)
 	if err == nil && !f.transcript.done {
 		err = f.readWholeObject(j.Dir)

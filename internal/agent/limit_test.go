@@ -36,6 +36,49 @@ func TestALimitOfAProviderEndsWhenTheProgramSays(t *testing.T) {
 	}
 }
 
+// What the programs print when a provider names no time: an overload and a limit of a minute
+// soon end, a used-up quota doesn't.
+func TestTheKindOfALimitSaysHowLongItIsWaitedFor(t *testing.T) {
+	for fixture, want := range map[string]struct {
+		short bool
+		after time.Duration // 0: unknown
+	}{
+		"claude/rate": {true, 0}, "claude/overloaded": {true, 0}, "claude/overloaded-retried": {true, 0},
+		"codex/rate": {true, 0}, "codex/capacity": {true, 0},
+		"gemini/retry-info": {true, time.Hour},
+		"opencode/rate":     {true, time.Second}, "opencode/overloaded": {true, 0}, "opencode/limit": {false, 0},
+	} {
+		o := bound(t, replaying(t, fixture, 1)).Run(t.Context(), jobFor(t, request("")), nil)
+		if o.Hold != task.ProviderLimit || o.HoldShort != want.short || o.Retry {
+			t.Errorf("%s: hold %q, short %v, retry %v; want a limit, short %v", fixture, o.Hold, o.HoldShort, o.Retry, want.short)
+		}
+		after := o.HoldUntil.Sub(o.Exit.Finished)
+		if want.after == 0 && !o.HoldUntil.IsZero() || want.after > 0 && after != want.after {
+			t.Errorf("%s: until %v after the run; want %v", fixture, after, want.after)
+		}
+	}
+}
+
+// What a run did before is not done twice unless the operator allows retries.
+func TestAnOverloadAfterACallOfAToolIsNoHold(t *testing.T) {
+	for program, printed := range map[string]string{
+		agent.Claude: `{"type":"assistant","message":{"id":"m1","content":[{"type":"tool_use","id":"c1","name":"Bash","input":{"command":"make"}}]}}` + "\n" +
+			`{"type":"result","subtype":"success","is_error":true,"api_error_status":529,"result":"API Error: 529 Overloaded."}`,
+		agent.Codex: `{"type":"item.started","item":{"id":"item_1","type":"command_execution","command":"make","status":"in_progress"}}` + "\n" +
+			`{"type":"turn.failed","error":{"message":"Selected model is at capacity. Please try a different model."}}`,
+		agent.Gemini: `{"type":"tool_use","tool_id":"c1","tool_name":"run_shell_command","parameters":{}}` + "\n" +
+			`{"type":"result","status":"error","error":{"type":"unknown","message":"[API Error: The model is overloaded. Please try again later.]"},"stats":{}}`,
+		agent.OpenCode: `{"type":"tool_use","sessionID":"s","part":{"tool":"bash","state":{"status":"completed"}}}` + "\n" +
+			`{"type":"error","sessionID":"s","error":{"name":"APIError","data":{"message":"overloaded","statusCode":503}}}`,
+	} {
+		b := printing(t, printed, 1)
+		b.Profile = agent.Profile(program)
+		if o := outcome(t, b); o.Hold != "" || !o.Retry || o.Result.Status != envelope.Failed {
+			t.Errorf("%s: hold %q, retry %v, %+v; want a failure that may be retried", program, o.Hold, o.Retry, o.Result.Error)
+		}
+	}
+}
+
 // reachedLimit is what Claude Code prints at a limit, with the event that names its end.
 func reachedLimit(status string, resets time.Time) string {
 	return fmt.Sprintf(`{"type":"rate_limit_event","rate_limit_info":{"status":%q,"resetsAt":%d,"rateLimitType":"five_hour"}}`, status, resets.Unix()) + "\n" +

@@ -40,12 +40,16 @@ type meter struct {
 
 	output      *follower     // standard output of a profile's program; nil for any other
 	exitTimeout time.Duration // of a program after its answer; 0: unlimited
+	idleTimeout time.Duration // of a program without an event of its model or a tool; 0: unlimited
+	started     bool          // the program, and not only the setup before it
 }
 
 func (g *Agent) newMeter(j task.Job) *meter {
 	m := &meter{job: j, reporter: reporter{job: j, speaks: g.binding.Speaks(), now: time.Now}}
 	if eventReaders[g.binding.Output] != nil {
-		m.output, m.exitTimeout = &follower{format: g.binding.Output}, g.binding.ExitTimeout
+		m.output = g.newFollower(j)
+		m.output.progressed = time.Now()
+		m.exitTimeout, m.idleTimeout = g.binding.ExitTimeout, g.binding.IdleTimeout
 	}
 	return m
 }
@@ -56,7 +60,7 @@ func (m *meter) watch(ctx context.Context) (running context.Context, stop func()
 	if m.job.Dir == "" {
 		return ctx, func() {}
 	}
-	if m.job.Meter == nil && m.job.Report == nil && m.exitTimeout == 0 {
+	if m.job.Meter == nil && m.job.Report == nil && m.exitTimeout == 0 && m.idleTimeout == 0 {
 		return ctx, func() { m.poll(true) }
 	}
 	running, end := context.WithCancelCause(ctx)
@@ -72,6 +76,10 @@ func (m *meter) watch(ctx context.Context) (running context.Context, stop func()
 			}
 			if m.exitOverdue() {
 				end(errExitOverdue)
+				return
+			}
+			if m.isIdle() {
+				end(errNoProgress)
 				return
 			}
 			select {
@@ -127,6 +135,16 @@ func (m *meter) exitOverdue() bool {
 	return m.exitTimeout > 0 && m.output.transcript.done && time.Since(m.output.ended) >= m.exitTimeout
 }
 
+// isIdle reports whether the model and the tools of the program have made no progress for
+// idleTimeout, although the program may print. The runner ends one that prints nothing.
+func (m *meter) isIdle() bool {
+	if m.idleTimeout > 0 && !m.started {
+		m.started = !runner.InSetup(m.job.Dir)
+		m.output.progressed = time.Now()
+	}
+	return m.idleTimeout > 0 && !m.output.transcript.done && time.Since(m.output.progressed) >= m.idleTimeout
+}
+
 // read reads whole lines and skips one that is too long.
 func (m *meter) read(r io.Reader, last bool) {
 	in := bufio.NewReaderSize(r, maxProgressLine)
@@ -165,6 +183,9 @@ func (m *meter) readLine(line []byte) {
 	}
 	line = bytes.TrimSpace(line)
 	m.reporter.readLine(line)
+	if m.output != nil {
+		m.output.progressed = time.Now()
+	}
 	switch {
 	case len(line) > 0 && json.Unmarshal(line, &data) != nil:
 		m.unreadable++

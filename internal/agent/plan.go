@@ -6,6 +6,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -59,7 +60,11 @@ type Planner struct {
 func (p *Planner) PlanOf(t envelope.Task, b Binding, terms task.Terms, rule ProgramRule) client.Plan {
 	plan := client.Plan{
 		Format: client.PlanFormat, Request: t.Hash, Command: b.Command, Cwd: b.Cwd, Worktree: b.Worktree || t.Worktree(), Base: t.Base(),
-		Tools: terms.Tools, Budget: terms.Budget, Sandbox: b.Sandbox, Env: p.valuesOf(b.Env),
+		Continues:  t.Continues(),
+		Permission: string(b.Permission), Tools: terms.Tools, Budget: terms.Budget, Sandbox: b.Sandbox, Env: p.valuesOf(b.Env),
+	}
+	if plan.Worktree {
+		plan.Copy, plan.Setup = b.Copy, b.Setup
 	}
 	if b.Manifest != nil {
 		plan.Manifest = b.Manifest.SHA256
@@ -78,7 +83,24 @@ func (p *Planner) PlanOf(t envelope.Task, b Binding, terms task.Terms, rule Prog
 	if plan.Executable = executable(plan.Command[0], byContent); byContent {
 		plan.Files = p.contents(plan, b)
 	}
+	p.addSetup(&plan, b, rule != ByPath)
 	return plan
+}
+
+// addSetup adds the program and the scripts of the setup to the files of a plan. The program is none
+// of a profile, so it counts by its content unless the operator wants its path.
+func (p *Planner) addSetup(plan *client.Plan, b Binding, byContent bool) {
+	if len(plan.Setup) == 0 {
+		return
+	}
+	setup := *plan
+	setup.Command, setup.Executable = plan.Setup, executable(plan.Setup[0], byContent)
+	files := map[string]string{setup.Executable: ""}
+	if byContent {
+		files = p.contents(setup, b)
+	}
+	maps.Copy(files, plan.Files)
+	plan.Files = files
 }
 
 // executable returns the absolute path of a command's program; "" if there is none. Links are
@@ -133,7 +155,7 @@ func (p *Planner) contents(plan client.Plan, b Binding) map[string]string {
 // AddVersions adds the versions of the program and the scripts to a plan whose rule is ByPath, for
 // the person who is asked.
 func (p *Planner) AddVersions(plan *client.Plan, b Binding) {
-	if plan.Files != nil || plan.Executable == "" {
+	if _, covered := plan.Files[plan.Executable]; covered || plan.Executable == "" {
 		return
 	}
 	plan.Versions = map[string]string{plan.Executable: p.versionOf(plan.Executable)}

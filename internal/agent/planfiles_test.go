@@ -254,6 +254,41 @@ func TestAPlanCoversTheManifest(t *testing.T) {
 	}
 }
 
+func TestAPlanCoversTheSetupOfAWorktree(t *testing.T) {
+	dir := t.TempDir()
+	claude := put(t, dir, "claude", "one", 0o755)
+	prepare := put(t, dir, "prepare.sh", "one", 0o755)
+	b := agent.Binding{Profile: agent.Claude, Command: []string{claude}, Cwd: dir, Worktree: true, Setup: []string{prepare, "all"}}
+	for rule, covered := range map[agent.ProgramRule]bool{"": true, agent.ByContent: true, agent.ByPath: false} {
+		put(t, dir, "prepare.sh", "one", 0o755)
+		first := planOf(new(agent.Planner), b, rule)
+		if _, ok := first.Files[prepare]; !ok || !slices.Equal(first.Setup, b.Setup) {
+			t.Errorf("%q: the plan covers %v and the setup %q", rule, first.Files, first.Setup)
+		}
+		put(t, dir, "prepare.sh", "two", 0o755)
+		if got := planOf(new(agent.Planner), b, rule).Digest() != first.Digest(); got != covered {
+			t.Errorf("%q: another script makes another plan: %t; want %t", rule, got, covered)
+		}
+		new(agent.Planner).AddVersions(&first, b)
+		if _, shown := first.Versions[claude]; shown == (rule == agent.ByContent) {
+			t.Errorf("%q: the versions are %v", rule, first.Versions)
+		}
+		other := b
+		other.Setup = []string{prepare}
+		if planOf(new(agent.Planner), other, rule).Digest() == first.Digest() {
+			t.Errorf("%q: another setup makes no other plan", rule)
+		}
+		other.Setup, other.Sandbox.SetupNetwork = b.Setup, []string{"example.com"}
+		if planOf(new(agent.Planner), other, rule).Digest() == first.Digest() {
+			t.Errorf("%q: other hosts of the setup make no other plan", rule)
+		}
+	}
+	b.Worktree = false
+	if plan := planOf(new(agent.Planner), b, ""); plan.Setup != nil || plan.Files != nil {
+		t.Errorf("without a worktree, the plan has the setup %q with %v", plan.Setup, plan.Files)
+	}
+}
+
 func TestAScriptOfAWorktreeIsTheCommittedOne(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git is not installed")

@@ -52,7 +52,11 @@ var fixtures = []printed{
 	{"claude/login", 1, envelope.Failed, envelope.AgentError, "not logged in", 0, 0, true, task.AuthRequired, false},
 	{"claude/login-json", 1, envelope.Failed, envelope.AgentError, "Invalid API key", 0, 0, true, task.AuthRequired, false},
 	{"claude/limit", 1, envelope.Failed, envelope.AgentError, "session limit", 0, 0, true, task.ProviderLimit, false},
-	{"claude/overloaded", 1, envelope.Failed, envelope.AgentError, "overloaded", 0, 0, true, "", true},
+	{"claude/overloaded", 1, envelope.Failed, envelope.AgentError, "overloaded", 0, 0, true, task.ProviderLimit, false},
+	{"claude/overloaded-retried", 1, envelope.Failed, envelope.AgentError, "Repeated 529", 0, 0, true, task.ProviderLimit, false},
+	{"claude/rate", 1, envelope.Failed, envelope.AgentError, "Request rejected (429)", 0, 0, true, task.ProviderLimit, false},
+	{"claude/cut", 0, envelope.Failed, envelope.AgentError, "the answer of the provider was cut short", 121, 0, true, "", false},
+	{"claude/whole-again", 0, envelope.OK, "", found, 154, 1, true, "", false},
 	{"claude/truncated", 0, envelope.Failed, envelope.OutputInvalid, "before it says how it ended", 6187, -1, false, "", false},
 	{"claude/truncated", 1, envelope.Failed, envelope.AgentCrashed, "exited with status 1", 6187, -1, false, "", false},
 
@@ -61,7 +65,8 @@ var fixtures = []printed{
 	{"codex/error", 1, envelope.Failed, envelope.AgentError, "does not exist", -1, -1, true, "", false},
 	{"codex/login", 1, envelope.Failed, envelope.AgentError, "401 Unauthorized", -1, -1, true, task.AuthRequired, false},
 	{"codex/limit", 1, envelope.Failed, envelope.AgentError, "usage limit", -1, -1, true, task.ProviderLimit, false},
-	{"codex/capacity", 1, envelope.Failed, envelope.AgentError, "at capacity", -1, -1, true, "", true},
+	{"codex/capacity", 1, envelope.Failed, envelope.AgentError, "at capacity", -1, -1, true, task.ProviderLimit, false},
+	{"codex/rate", 1, envelope.Failed, envelope.AgentError, "last status: 429", -1, -1, true, task.ProviderLimit, false},
 	{"codex/truncated", 0, envelope.Failed, envelope.OutputInvalid, "before it says how it ended", -1, -1, false, "", false},
 
 	{"cursor/success", 0, envelope.OK, "", found, 19036, -1, true, "", false},
@@ -77,9 +82,14 @@ var fixtures = []printed{
 	{"gemini/success", 0, envelope.OK, "", found, 25113, -1, true, "", false},
 	{"gemini/success-json", 0, envelope.OK, "", found, 34146, -1, true, "", false},
 	{"gemini/error", 54, envelope.Failed, envelope.AgentError, "No space left", 0, -1, true, "", false},
+	{"gemini/cut", 1, envelope.Failed, envelope.AgentError, "ended without a finish reason", 0, -1, true, "", false},
 	{"gemini/login", 41, envelope.Failed, envelope.AgentError, "set an Auth method", -1, -1, false, task.AuthRequired, false},
 	{"gemini/login-json", 41, envelope.Failed, envelope.AgentError, "set an Auth method", -1, -1, false, task.AuthRequired, false},
 	{"gemini/limit", 1, envelope.Failed, envelope.AgentError, "quota", 0, -1, true, task.ProviderLimit, false},
+	{"gemini/retry-info", 173, envelope.Failed, envelope.AgentError, "Suggested retry after 3600s", 0, -1, true, task.ProviderLimit, false},
+	{"gemini/key", 144, envelope.Failed, envelope.AgentError, "API key not valid", 0, -1, true, task.AuthRequired, false},
+	{"opencode/rate", 1, envelope.Failed, envelope.AgentError, "Rate limit reached", -1, -1, true, task.ProviderLimit, false},
+	{"opencode/overloaded", 1, envelope.Failed, envelope.AgentError, "overloaded", -1, -1, true, task.ProviderLimit, false},
 	{"opencode/success", 0, envelope.OK, "", found, 408, 2, true, "", false},
 	{"opencode/login", 1, envelope.Failed, envelope.AgentError, "Incorrect API key", -1, -1, true, task.AuthRequired, false},
 	{"opencode/limit", 1, envelope.Failed, envelope.AgentError, "usage limit", -1, -1, true, task.ProviderLimit, false},
@@ -167,6 +177,27 @@ func TestAProgramThatHangsInSilenceEndsAsConfigured(t *testing.T) {
 	expect(t, "idle", outcome(t, b), envelope.Failed, envelope.IdleTimeout)
 	b.IdleTimeout, b.Timeout = 0, time.Millisecond
 	expect(t, "at all", outcome(t, b), envelope.Failed, envelope.Timeout)
+}
+
+// A program that prints only that it tries its provider again makes no progress.
+func TestAProgramWhoseModelMakesNoProgressEndsAtItsIdleTimeout(t *testing.T) {
+	const begins, retries = `{"type":"system","subtype":"init","session_id":"s","tools":[]}`,
+		`{"type":"system","subtype":"api_retry","attempt":4,"max_retries":10,"retry_delay_ms":11500,"error_status":529,"session_id":"s"}`
+	b := playing(t, "again", begins, retries)
+	b.Output, b.IdleTimeout = agent.Claude, 500*time.Millisecond
+	got := outcome(t, b)
+	expect(t, "retries", got, envelope.Failed, envelope.IdleTimeout)
+	const said = "the model made no progress for 500ms and the run was ended; at the end, the provider is overloaded; attempt 4 of 10, next in 12 s"
+	if got.Result.Error.Message != said || got.Exit.Cause != task.CauseIdleTimeout {
+		t.Errorf("it ended as %q: %s\nwant %s", got.Exit.Cause, got.Result.Error.Message, said)
+	}
+	b.IdleTimeout, b.Timeout = 0, 500*time.Millisecond
+	if got = outcome(t, b); !strings.HasSuffix(got.Result.Error.Message, "; at the end, the provider is overloaded; attempt 4 of 10, next in 12 s") {
+		t.Errorf("at its timeout: %s", got.Result.Error.Message)
+	}
+	b = playing(t, "again", begins, `{"type":"assistant","message":{"content":[]}}`)
+	b.Output, b.IdleTimeout, b.Timeout = agent.Claude, 2*time.Second, 3*time.Second
+	expect(t, "progress", outcome(t, b), envelope.Failed, envelope.Timeout)
 }
 
 // AINL-46: a budget stops a program that says what it spends as it goes on.

@@ -12,19 +12,39 @@ import (
 	"mailboxd/internal/task"
 )
 
-// claudeRecipe runs Claude Code. It can't ask for permissions, and doesn't load its user's
-// MCP servers, because no tool list names them.
+// claudeRecipe runs Claude Code, version 2.1.197. It can't ask for permissions, and doesn't load
+// its user's MCP servers, because no tool list names them.
 var claudeRecipe = recipe{
+	title: "Claude Code",
 	command: []string{
 		"claude", "-p", "--output-format", "stream-json", "--verbose", // required by stream-json
 		"--permission-mode", "dontAsk", "--strict-mcp-config",
 	},
-	model:  "--model",
-	stdin:  Prompt,
-	output: Claude,
-	terms:  claudeTerms,
-	tools:  true,
-	allow:  allowClaude,
+	model:      "--model",
+	stdin:      Prompt,
+	output:     Claude,
+	permission: claudePermission,
+	terms:      claudeTerms,
+
+	tools: claudeTools,
+
+	tested: "2.1.197",
+	events: []string{"system", "assistant", "user", "rate_limit_event", "stream_event", "thinking", "result"}, // https://code.claude.com/docs/en/headless
+	login: &login{ // https://code.claude.com/docs/en/authentication
+		variables: []string{
+			"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN",
+			"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY",
+		},
+		files:   []loginFile{{dir: "CLAUDE_CONFIG_DIR", below: ".claude", name: ".credentials.json"}},
+		unsure:  []loginFile{{dir: "CLAUDE_CONFIG_DIR", below: ".claude", name: "settings.json", words: `"apiKeyHelper"`}},
+		command: "run claude, then type /login", key: "ANTHROPIC_API_KEY",
+	},
+	others: []string{
+		"Agent", "Task", "TodoWrite", "Skill", "SlashCommand", "MultiEdit", "LS", "NotebookRead", "BashOutput", "KillShell", "AskUserQuestion", "LSP",
+		"EnterPlanMode", "ExitPlanMode", "EnterWorktree", "ExitWorktree", "TaskCreate", "TaskGet", "TaskList", "TaskOutput", "TaskStop", "TaskUpdate",
+		"CronCreate", "CronDelete", "CronList", "ScheduleWakeup", "SendMessage", "Workflow", "Monitor", "ToolSearch", "DesignSync", "ReportFindings",
+		"ListMcpResourcesTool", "ReadMcpResourceTool", "default",
+	},
 
 	// https://code.claude.com/docs/en/env-vars
 	variables: []string{
@@ -33,17 +53,36 @@ var claudeRecipe = recipe{
 	},
 }
 
+// claudeTools are those of https://code.claude.com/docs/en/tools-reference. Without a list, Grep
+// and Glob aren't offered.
+var claudeTools = toolGroups{
+	ReadTools: {"Read", "Grep", "Glob"}, EditTools: {"Edit", "Write", "NotebookEdit"}, CommandTools: {"Bash"}, WebTools: {"WebFetch", "WebSearch"},
+}
+
+// claudePermission sets the mode. acceptEdits accepts edits in the working directory, and denies
+// what else would need a question: https://code.claude.com/docs/en/permission-modes.
+func claudePermission(g grant) []string {
+	if g.permission == Edit {
+		return []string{"--permission-mode", "acceptEdits"}
+	}
+	return nil
+}
+
 // claudeTerms passes the tools, which then need no permission, and the budget. An empty
 // list means no tools.
-func claudeTerms(j task.Job) []string {
+func claudeTerms(g grant, j task.Job) []string {
 	var flags []string
-	if j.Tools != nil {
+	switch {
+	case g.tools != nil:
 		// The name default would mean every tool.
-		list := toolList(slices.DeleteFunc(slices.Clone(j.Tools), func(name string) bool { return name == "default" }))
+		tools := slices.DeleteFunc(slices.Clone(g.tools), func(name string) bool { return name == "default" })
+		list := toolList(claudeTools.translate(tools))
 		flags = append(flags, "--tools", list)
 		if list != "" {
 			flags = append(flags, "--allowedTools", list)
 		}
+	case g.permission == Edit && g.commands:
+		flags = append(flags, "--allowedTools", "Bash")
 	}
 	if cents := j.Allowance.USDCents; cents != nil && *cents > 0 {
 		flags = append(flags, "--max-budget-usd", fmt.Sprintf("%d.%02d", *cents/100, *cents%100))
@@ -109,10 +148,12 @@ func (t *transcript) readClaudeMessage(event jsontext.Value) {
 	switch data.Error {
 	case "authentication_failed":
 		t.blocker = loggedOut
-	case "rate_limit", "billing_error":
+	case "rate_limit":
+		t.blocker = throttled // the result may say more
+	case "billing_error":
 		t.blocker = limited
 	case "":
-		if t.blocker == limited {
+		if t.blocker == throttled || t.blocker == limited {
 			t.blocker = none // it went on
 		}
 	}
@@ -130,6 +171,10 @@ func (t *transcript) hearClaudeResult(event jsontext.Value) {
 		Usage   *claudeUsage   `json:"usage"`
 		Status  int            `json:"api_error_status"`
 
+		// StopReason is null when the stream of the last answer ended before its message_stop, as version
+		// 2.1.197 prints it: https://platform.claude.com/docs/en/build-with-claude/streaming.
+		StopReason jsontext.Value `json:"stop_reason"`
+
 		Denied []struct {
 			ID    string         `json:"tool_use_id"`
 			Tool  string         `json:"tool_name"`
@@ -144,23 +189,26 @@ func (t *transcript) hearClaudeResult(event jsontext.Value) {
 	t.cents = cents(data.Cost)
 	for _, d := range data.Denied {
 		failed := t.uses.failed[d.ID]
-		t.uses.deny(denial{d.Tool, shortInput(d.Input), cmp.Or(failed.Why, "Claude Code denied it"), failed.order})
+		t.uses.deny(denial{d.Tool, shortInput(d.Input), cmp.Or(failed.Why, "Claude Code denied it"), failed.order, ""})
 	}
-	if data.Usage != nil {
-		t.spent(data.Usage.tokens())
+	if u := data.Usage; u != nil && (u.tokens() > 0 || t.stepped == 0) { // 0 also after an answer without a stream
+		t.spent(u.tokens())
 	}
 	if !data.IsError && data.Subtype == "success" {
 		t.blocker = none // earlier problems were overcome
+		if data.StopReason.Kind() == 'n' && data.Result != "" {
+			t.fail("the answer of the provider was cut short")
+		}
 		return
 	}
 	t.fail(cmp.Or(append(data.Errors, data.Result, data.Subtype, "it did not say why")...))
-	switch data.Status {
-	case 401, 403:
-		t.blocker = loggedOut
-	case 429:
+	switch refused := t.format.refusedWith(data.Status, t.message); {
+	case t.resets > 0 && data.Status == 429:
 		t.blocker = limited
-	case 529:
-		t.blocker = busy
+	case refused != none:
+		t.blocker = refused
+	case t.format.blockerIn(t.message) != none:
+		t.blocker = t.format.blockerIn(t.message)
 	}
 }
 
@@ -186,6 +234,7 @@ func (t *transcript) readClaudeBlocks(event jsontext.Value) {
 	for _, b := range data.Message.Content {
 		switch {
 		case b.Type == "tool_use":
+			t.acted = true
 			t.uses.call(b.ID, b.Name, b.Input)
 		case b.Type == "tool_result":
 			t.claudeToolResult(b.Use, b.Content, b.IsError)
@@ -201,9 +250,9 @@ func (t *transcript) claudeToolResult(id string, content jsontext.Value, isError
 	}
 	var words string
 	_ = json.Unmarshal(content, &words, lenient) // a list of parts has no words of ours
-	if missing := "No such tool available: " + use.tool; toolKinds[use.tool] != "" && strings.Contains(words, missing) &&
+	if missing := "No such tool available: " + use.tool; isChange(use.tool) && strings.Contains(words, missing) &&
 		strings.HasPrefix(words, "<tool_use_error>") {
-		t.uses.deny(denial{use.tool, use.input, "the tool is not among those that the run may use", t.uses.order})
+		t.uses.deny(denial{use.tool, use.input, "the tool is not among those that the run may use", t.uses.order, ""})
 		return
 	}
 	if t.uses.failed == nil {
@@ -213,14 +262,4 @@ func (t *transcript) claudeToolResult(id string, content jsontext.Value, isError
 		words, _, _ = strings.Cut(words, " IMPORTANT: ") // which is for the model
 		t.uses.failed[id] = denial{Why: short(words), order: t.uses.order}
 	}
-}
-
-// allowClaude names the tools in the agent's entry, which --allowedTools then allows.
-func allowClaude(b Binding, j task.Job, tools []string) string {
-	wanted := slices.Concat([]string{"Read", "Grep", "Glob"}, tools)
-	if len(j.Tools) > 0 {
-		wanted = slices.Concat(j.Tools, tools)
-	}
-	slices.Sort(wanted)
-	return fmt.Sprintf("set tools: [%s] of agent %q, in its manifest and in the request where they name tools", strings.Join(slices.Compact(wanted), ", "), b.ID)
 }

@@ -11,10 +11,18 @@ import (
 // terminal. Without --force, it only proposes actions that its user's permissions don't
 // allow. It has no flag for single tools or a budget.
 var cursorRecipe = recipe{
+	title:   "Cursor's agent",
 	command: []string{"cursor-agent", "-p", "--output-format", "json", "--trust"},
 	model:   "--model",
 	stdin:   Prompt,
 	output:  Cursor,
+
+	events: []string{"system", "user", "assistant", "thinking", "tool_call", "result"}, // https://cursor.com/docs/cli/reference/output-format
+	login: &login{ // https://cursor.com/docs/cli/reference/authentication
+		variables: []string{"CURSOR_API_KEY"},
+		files:     []loginFile{{below: ".config/cursor", name: "auth.json"}},
+		command:   "cursor-agent login", key: "CURSOR_API_KEY",
+	},
 
 	variables: []string{"CURSOR_API_KEY"}, // https://cursor.com/docs/cli/reference/authentication
 }

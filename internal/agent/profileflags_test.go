@@ -24,7 +24,7 @@ func TestAProfileFillsWhatABindingLeavesOut(t *testing.T) {
 		{agent.Binding{Profile: agent.Codex, Model: "gpt-5"}, "codex exec --json --skip-git-repo-check --model gpt-5", agent.Prompt, agent.Codex},
 		{agent.Binding{Profile: agent.Cursor}, "cursor-agent -p --output-format json --trust", agent.Prompt, agent.Cursor},
 		{agent.Binding{Profile: agent.Gemini, Command: []string{"/opt/gemini"}}, "/opt/gemini --output-format stream-json --skip-trust", agent.Prompt, agent.Gemini},
-		{agent.Binding{Profile: agent.OpenCode, Model: "a/b"}, "opencode run --format json --model a/b", agent.Prompt, agent.OpenCode},
+		{agent.Binding{Profile: agent.OpenCode, Model: "a/b"}, "opencode run --format json --print-logs --log-level ERROR --model a/b", agent.Prompt, agent.OpenCode},
 		{agent.Binding{Profile: agent.Claude, Command: []string{"claude", "-p"}, Output: agent.Text}, "claude -p", agent.Prompt, agent.Text},
 		{agent.Binding{Profile: agent.AINL, Command: []string{"ainl", "run", "a.ainl"}}, "ainl run a.ainl", agent.Request, agent.JSON},
 		{agent.Binding{Profile: agent.Shell, Command: []string{"./a.sh"}, Stdin: agent.None}, "./a.sh", agent.None, agent.Text},
@@ -82,16 +82,25 @@ func TestTermsBecomeFlagsOfTheProgram(t *testing.T) {
 		{agent.Claude, []string{"Read", "Grep"}, cents(250), []string{"--tools", "Read,Grep", "--allowedTools", "Read,Grep", "--max-budget-usd", "2.50"}, envelope.LevelAgentFlag},
 		{agent.Claude, []string{}, cents(0), []string{"--tools", ""}, envelope.LevelAgentFlag},
 		{agent.Claude, []string{"default", "--yolo", "a b"}, nil, []string{"--tools", ""}, envelope.LevelAgentFlag},
-		{agent.Codex, []string{"Read"}, cents(250), []string{"-"}, envelope.LevelAdvisory},
+		{agent.Claude, []string{"read", "Read", "web"}, nil, []string{"--tools", "Read,Grep,Glob,WebFetch,WebSearch", "--allowedTools", "Read,Grep,Glob,WebFetch,WebSearch"}, envelope.LevelAgentFlag},
+		{agent.Codex, nil, cents(250), []string{"-"}, ""},
+		{agent.Codex, []string{}, nil, []string{"--sandbox", "read-only", "--disable", "shell_tool", "--disable", "unified_exec", "-c", "web_search=disabled", "-"}, envelope.LevelAgentFlag},
+		{agent.Codex, []string{"read"}, nil, []string{"--sandbox", "read-only", "-c", "web_search=disabled", "-"}, envelope.LevelAdvisory}, // commands read
+		{agent.Codex, []string{"edit", "command", "web"}, nil, []string{"--sandbox", "workspace-write", "-"}, envelope.LevelAgentFlag},
 		{agent.Cursor, []string{"Read"}, nil, nil, envelope.LevelAdvisory},
-		{agent.Gemini, []string{"Read"}, nil, nil, envelope.LevelAdvisory},
+		{agent.Gemini, []string{"read"}, nil, []string{"--admin-policy", "DIR/gemini-policy.toml"}, envelope.LevelAgentFlag},
+		{agent.OpenCode, []string{}, nil, []string{"--agent", "mailboxd"}, envelope.LevelAgentFlag},
 	} {
 		g, j := bound(t, standIn(t, c.profile)), jobFor(t, request(""))
 		j.Tools, j.Allowance.USDCents = c.tools, c.cents
 		got := g.Run(t.Context(), j, nil)
 		always := len(g.Binding().Command) - 1
-		if argv := tell(t, got).Argv; !slices.Equal(argv[always:], c.flags) {
-			t.Errorf("%s with %v: flags %q; want %q", c.profile, c.tools, argv[always:], c.flags)
+		argv := tell(t, got).Argv[always:]
+		for i := range argv {
+			argv[i] = strings.Replace(argv[i], j.Dir, "DIR", 1)
+		}
+		if !slices.Equal(argv, c.flags) {
+			t.Errorf("%s with %v: flags %q; want %q", c.profile, c.tools, argv, c.flags)
 		}
 		if level := got.Result.Output.Enforcement[envelope.ControlTools]; level != c.level {
 			t.Errorf("%s with %v: tools were held %q; want %q", c.profile, c.tools, level, c.level)
@@ -140,6 +149,9 @@ func askedBy(t *testing.T, b agent.Binding, description string) given {
 	j := jobFor(t, strings.ReplaceAll(request(`, "metadata": {"x": `+description+`}`), `"Look whether it runs."`, description))
 	j.Tools = []string{"Read"}
 	notified := tell(t, bound(t, b).Run(t.Context(), j, nil))
+	for i, argument := range notified.Argv {
+		notified.Argv[i] = strings.ReplaceAll(argument, j.Dir, "DIR")
+	}
 	for i, entry := range notified.Environ {
 		notified.Environ[i] = strings.ReplaceAll(entry, j.Dir, "DIR")
 	}

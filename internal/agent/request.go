@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -32,16 +33,14 @@ func (g *Agent) prepare(j task.Job) (runner.Spec, error) {
 			return runner.Spec{}, err
 		}
 	}
-	if err := g.writeInput(j); err != nil {
+	if err := g.noteSession(j, bubblewrap); err != nil {
 		return runner.Spec{}, err
 	}
-	if g.binding.Stdin == Prompt {
-		if err := create(inDir(j, promptFile), g.prompt(j)); err != nil {
-			return runner.Spec{}, err
-		}
+	if err := g.writeRequest(j); err != nil {
+		return runner.Spec{}, err
 	}
-	if g.binding.Stdin == Dispatch || g.binding.Stdin == Action {
-		if err := create(inDir(j, dispatchFile), g.dispatch(j)); err != nil {
+	if r := g.binding.rulesFor(j); r != nil {
+		if err := create(inDir(j, r.name), []byte(r.text)); err != nil {
 			return runner.Spec{}, err
 		}
 	}
@@ -51,6 +50,39 @@ func (g *Agent) prepare(j task.Job) (runner.Spec, error) {
 		err = g.enclose(&s, j, bubblewrap)
 	}
 	return s, err
+}
+
+// writeRequest writes what the agent is told of its task.
+func (g *Agent) writeRequest(j task.Job) error {
+	if g.inWorktree(j.Task) {
+		j.Task = inClone(j)
+	}
+	err := g.writeInput(j)
+	switch {
+	case err != nil:
+		return err
+	case g.binding.Stdin == Prompt:
+		return create(inDir(j, promptFile), g.prompt(j))
+	case g.binding.Stdin == Dispatch || g.binding.Stdin == Action:
+		return create(inDir(j, dispatchFile), g.dispatch(j))
+	}
+	return nil
+}
+
+// inClone returns the task of a job whose directory is that in its clone: an agent that is told the
+// source repository could change it.
+func inClone(j task.Job) envelope.Task {
+	t := j.Task
+	if t.Workdir() == "" || j.Cwd == "" {
+		return t
+	}
+	dir, err := jsontext.AppendQuote(nil, j.Cwd)
+	if err != nil {
+		return t
+	}
+	t.Raw, t.Metadata = withWorkdir(t.Raw, j), maps.Clone(t.Metadata)
+	t.Metadata[envelope.WorkdirKey] = dir
+	return t
 }
 
 // prepareDir makes the clone of a run, if it works in one, and then prepares the run there.
@@ -63,6 +95,9 @@ func (g *Agent) prepareDir(ctx context.Context, j task.Job) (task.Job, runner.Sp
 		j.Cwd = cwd
 	}
 	spec, err := g.prepare(j)
+	if err == nil {
+		err = g.rememberDir(j, spec.Cwd)
+	}
 	return j, spec, err
 }
 
@@ -82,6 +117,9 @@ func (g *Agent) unprepared(ctx context.Context, j task.Job, err error) task.Outc
 	}
 	if spawn, ok := errors.AsType[*runner.SpawnError](err); ok {
 		return g.noProcess(j, spawn)
+	}
+	if ended, ok := errors.AsType[*noSessionError](err); ok {
+		return g.notStarted(j, envelope.ContextUnavailable, ended.Error())
 	}
 	if repository, ok := errors.AsType[*worktree.RepositoryError](err); ok {
 		return g.notStarted(j, envelope.SpawnFailed, repository.Error())
@@ -107,8 +145,11 @@ func (g *Agent) prompt(j task.Job) []byte {
 	} else {
 		fmt.Fprintf(&b, "You are the agent %s. Do the task that is described by the JSON object below.\n", g.binding.ID)
 	}
+	if id := j.Task.Continues(); id != "" {
+		fmt.Fprintf(&b, "It goes on from your answer to the task %s, above.\n", id)
+	}
 	b.WriteString(g.answerFormat(j) + "\n")
-	fmt.Fprintf(&b, "Tools you may use: %s.\n", toolsText(j.Tools))
+	fmt.Fprintf(&b, "Tools you may use: %s.\n", toolsText(g.toolsFor(j)))
 	if c := j.Task.Contract; c != nil && len(c.MustInclude) > 0 {
 		b.WriteString("The answer must include the fields that required_output_contract names.\n")
 	}
@@ -138,6 +179,14 @@ func (g *Agent) answerFormat(j task.Job) string {
 		}
 	}
 	return answers[format]
+}
+
+// toolsFor returns the tools of a run, as far as a permission allows them; nil: any.
+func (g *Agent) toolsFor(j task.Job) []string {
+	if !g.binding.byRecipe() {
+		return j.Tools
+	}
+	return g.binding.grantFor(j.Tools).tools
 }
 
 // toolsText says which tools a job may use: any if nil, none if empty (AINL-47).

@@ -63,7 +63,7 @@ func (g *Agent) findSandbox() (host.Bubblewrap, error) {
 		return b, nil
 	case missing != sandbox.Weaker:
 		return host.Bubblewrap{}, &noSandboxError{err}
-	case len(g.binding.Sandbox.Network) > 0: // config check refuses it
+	case len(g.binding.Sandbox.Network)+len(g.binding.Sandbox.SetupNetwork) > 0: // config check refuses it
 		return host.Bubblewrap{}, &noSandboxError{fmt.Errorf("%w; and the weaker one has no network", err)}
 	}
 	if _, wrong := confine.Version(); wrong != nil {
@@ -77,7 +77,11 @@ func (g *Agent) makeWorkDir(j task.Job) error {
 	if err := os.Mkdir(inDir(j, workName), 0o700); err != nil {
 		return err
 	}
-	text, err := json.Marshal(g.sandboxFor(j))
+	settings := g.sandboxFor(j)
+	if g.inWorktree(j.Task) {
+		settings.Cwd = sandbox.Path{} // the agent can read the file, and isn't told the source repository
+	}
+	text, err := json.Marshal(settings)
 	if err != nil {
 		return err
 	}
@@ -124,7 +128,7 @@ func (g *Agent) enclose(s *runner.Spec, j task.Job, b host.Bubblewrap) error {
 	r := sandbox.Run{Dir: j.Dir, Work: inDir(j, workName), Root: os.Getuid() == 0}
 	r.System, r.Masked = host.SystemPaths()
 	r.Kernel = host.KernelSettings()
-	if s.Cwd != "" {
+	if s.Cwd != "" && s.Cwd != g.continuedDir(j) {
 		r.Cwd = sandbox.Path{Name: filepath.Clean(s.Cwd), Real: filepath.Clean(s.Cwd)}
 		if settings.Cwd.Name == r.Cwd.Name {
 			r.Cwd = settings.Cwd
@@ -145,12 +149,20 @@ func (g *Agent) enclose(s *runner.Spec, j task.Job, b host.Bubblewrap) error {
 		return &noSandboxError{err}
 	}
 	r.Read = append(r.Read, read...)
+	g.addSessions(&r, j)
 	refs := g.refs(j)
 	if len(refs) <= mostRefs {
 		r.Read = append(r.Read, refs...)
 	}
 	r.Read = append(r.Read, programPaths(program, r)...)
-	if err := protectGit(j, &r, settings.Profile, b.Path == runner.WeakerProgram); err != nil {
+	if err := addSetupProgram(s, &r); err != nil {
+		return err
+	}
+	writes := settings.Profile
+	if s.Setup.Argv != nil {
+		writes = g.binding.Sandbox.Profile // of the setup
+	}
+	if err := protectGit(j, &r, writes, b.Path == runner.WeakerProgram); err != nil {
 		return err
 	}
 	g.addTasks(s, &r, j, b)
@@ -160,14 +172,20 @@ func (g *Agent) enclose(s *runner.Spec, j task.Job, b host.Bubblewrap) error {
 	if err != nil {
 		return &noSandboxError{err}
 	}
-	options := settings.Options
+	if s.Setup.Network, err = g.setupNetwork(s, &r, network); err != nil {
+		return &noSandboxError{err}
+	}
+	options, setup := settings.Options, g.binding.Sandbox.Options
 	if b.Path == runner.WeakerProgram {
-		options = settings.WeakerOptions
+		options, setup = settings.WeakerOptions, g.binding.Sandbox.WeakerOptions
 	}
 	if len(refs) > mostRefs {
 		if err := addManyRefs(j, &r, refs, b.Path == runner.WeakerProgram); err != nil {
 			return &noSandboxError{err}
 		}
+	}
+	if s.Setup.Argv != nil {
+		s.Setup.Options = setup(r)
 	}
 	s.Sandbox = runner.Sandbox{Program: b.Path, Options: options(r), ByName: b.ByName, Network: network, Limits: cgroup.Limits{Memory: settings.Memory, Processes: settings.Processes}}
 	return nil
@@ -263,9 +281,13 @@ func (g *Agent) refs(j task.Job) []sandbox.Path {
 
 // notEnclosed returns the outcome of a run without an agent, because bubblewrap failed.
 func (g *Agent) notEnclosed(j task.Job, exit task.Exit) task.Outcome {
+	command := "the agent's command"
+	if exit.Setup {
+		command = setupName
+	}
 	kind, message := envelope.SandboxUnavailable, "the agent's sandbox cannot be made: "+exit.Reason
 	if strings.HasPrefix(exit.Reason, "bwrap: execvp ") || strings.HasPrefix(exit.Reason, "mailboxd: start ") { // the sandbox was complete
-		kind, message = envelope.SpawnFailed, "the agent's command cannot be started in its sandbox: "+exit.Reason
+		kind, message = envelope.SpawnFailed, command+" cannot be started in its sandbox: "+exit.Reason
 	}
 	o := g.notStarted(j, kind, message)
 	o.Exit.Cause = task.CauseSandbox
@@ -292,6 +314,9 @@ func (g *Agent) addSandbox(j task.Job, levels envelope.Levels, exit task.Exit) {
 	}
 	if held && levels[envelope.ControlSensitivity] == envelope.LevelDaemon && g.contained(j) {
 		levels[envelope.ControlSensitivity] = level
+	}
+	if exit.Sandboxed && levels[envelope.ControlTools] == envelope.LevelAgentFlag && g.leavesSandbox(j) {
+		levels[envelope.ControlTools] = level // the program's own sandbox is off
 	}
 	if held && levels[envelope.ControlRefs] == envelope.LevelDaemon {
 		levels[envelope.ControlRefs] = level

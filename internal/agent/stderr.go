@@ -33,17 +33,29 @@ func readStderrTail(j task.Job) (string, error) {
 	if j.Dir == "" {
 		return "", nil
 	}
-	f, err := openRegular(j.Dir, runner.StderrFile)
+	text, cut, err := readStderrEnd(j.Dir, maxQuote)
 	if err != nil {
 		return "", err
+	}
+	return quote(text, cut), nil
+}
+
+// readStderrEnd returns the last bytes of standard error, at most as many as given, and whether
+// there are more before them.
+func readStderrEnd(dir string, most int64) (text []byte, cut bool, err error) {
+	return readEnd(dir, runner.StderrFile, most)
+}
+
+// readEnd returns the last bytes of a file of a run, as readStderrEnd does.
+func readEnd(dir, name string, most int64) (text []byte, cut bool, err error) {
+	f, err := openRegular(dir, name)
+	if err != nil {
+		return nil, false, err
 	}
 	defer f.close()
-	offset := max(0, f.size-maxQuote)
-	text, err := f.read(offset, maxQuote)
-	if err != nil {
-		return "", err
-	}
-	return quote(text, offset > 0), nil
+	offset := max(0, f.size-most)
+	text, err = f.read(offset, most)
+	return text, offset > 0, err
 }
 
 // quote quotes the end of a text whose beginning may be cut.

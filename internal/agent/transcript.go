@@ -1,14 +1,17 @@
 package agent
 
 import (
+	"fmt"
 	"math/big"
 	"slices"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/task"
+	events "mailboxd/internal/transcript"
 )
 
 // A transcript is what a profile's program has printed about its run.
@@ -22,27 +25,35 @@ type transcript struct {
 	resets  int64 // when the provider's limit ends, in seconds since 1970; 0: unknown
 	format  Format
 
+	before int64            // tokens of the session before the run, which its program counts again
 	tokens *int64           // total; nil: unknown, as cents
 	cents  *int64           // a price that the program reports
 	steps  map[string]int64 // tokens by message id, until the program reports a total
 
 	stepped int64 // the sum of steps
 	uses    toolUses
-	turned  bool // the next text is that of another turn, of Gemini
+	acted   bool // it used a tool, and may have changed something
+
+	retryAfter time.Duration // after the end of the run, when the provider serves again; 0: unknown
+	turned     bool          // the next text is that of another turn, of Gemini
 
 	speaking string   // the message that text is of, of OpenCode, as the next two
 	dollars  *big.Rat // the sum of the prices of steps; nil: none so far
 	unpriced bool     // a step has no price
+
+	unknown map[string]int // how many events there were of kinds that the profile doesn't know, by kind
 }
 
 // A blocker is a problem that keeps a program from working on any task.
 type blocker int
 
 const (
-	none      blocker = iota
-	loggedOut         // a person has to log in
-	limited           // a usage limit of the provider: it works again when that ends
-	busy              // it may work in a moment
+	none       blocker = iota
+	loggedOut          // a person has to log in
+	limited            // a usage limit of the provider: it works again when that ends
+	throttled          // a limit of the provider on requests or tokens in a minute
+	overloaded         // the provider can't serve it in this moment
+	busy               // it may work in a moment
 )
 
 // eventReaders read the events of each known program.
@@ -59,7 +70,26 @@ func (t *transcript) readEvent(f Format, text []byte) {
 	t.format = f
 	if jsontext.Value(text).Kind() == '{' && json.Unmarshal(text, &event, lenient) == nil {
 		eventReaders[f](t, event.Type, text)
+		t.countUnknown(event.Type)
 	}
+}
+
+// maxUnknown limits the kinds of unknown events that are told apart.
+const maxUnknown = 20
+
+// countUnknown counts an event of a kind that the profile doesn't know. Its line stays in the
+// output of the run.
+func (t *transcript) countUnknown(kind string) {
+	if kind == "" || slices.Contains(recipes[Profile(t.format)].events, kind) {
+		return
+	}
+	if kind = short(kind); t.unknown[kind] == 0 && len(t.unknown) == maxUnknown {
+		return
+	}
+	if t.unknown == nil {
+		t.unknown = map[string]int{}
+	}
+	t.unknown[kind]++
 }
 
 // readSession reads the session from the named member of an event.
@@ -87,13 +117,14 @@ func (t *transcript) step(id string, tokens int64) {
 // spent sets the total number of tokens; a negative number is unknown.
 func (t *transcript) spent(tokens int64) {
 	if tokens >= 0 {
+		tokens = max(0, tokens-t.before)
 		t.tokens = &tokens
 	}
 }
 
 // fail records a failure, and a blocker if the text names one.
 func (t *transcript) fail(why string) {
-	t.failed, t.message = true, why
+	t.failed, t.message = true, events.Plain(why)
 	if t.blocker == none {
 		t.blocker = t.format.blockerIn(why)
 	}
@@ -113,7 +144,7 @@ func (t *transcript) cost() *envelope.Cost {
 // result returns the answer: the text is the summary, or the whole output if an object was
 // requested and the text is one.
 func (t *transcript) result(j task.Job) (answer, error) {
-	reply := answer{blocker: t.blocker, resets: t.resets}
+	reply := answer{blocker: t.blocker, resets: t.resets, retryAfter: t.retryAfter, acted: t.acted}
 	if !t.done {
 		reply.result.Cost = t.cost()
 		return reply, errUnfinished
@@ -134,6 +165,11 @@ func (t *transcript) result(j task.Job) (answer, error) {
 	if t.session != "" && len(t.session) <= maxQuote {
 		reply.result.Output.Extra = withText(reply.result.Output.Extra, "session_id", t.session)
 	}
+	if len(t.unknown) > 0 {
+		if counts, err := json.Marshal(t.unknown, json.Deterministic(true)); err == nil { // its keys can be other than UTF-8
+			reply.result.Output.Extra = withMember(reply.result.Output.Extra, "unknown_events", counts)
+		}
+	}
 	return reply, nil
 }
 
@@ -141,9 +177,14 @@ func (t *transcript) result(j task.Job) (answer, error) {
 func (t *transcript) why() string {
 	switch t.blocker {
 	case loggedOut:
+		if remedy := remedyOf(t.format); remedy != "" {
+			return fmt.Sprintf("the agent is not logged in (%s): %s", remedy, t.message)
+		}
 		return "the agent is not logged in: " + t.message
-	case limited:
+	case limited, throttled:
 		return "the agent has reached a limit of its provider: " + t.message
+	case overloaded:
+		return "the agent's provider is overloaded: " + t.message
 	case busy:
 		return "the agent's provider did not serve it: " + t.message
 	}

@@ -25,6 +25,9 @@ func (g *Agent) Cwd(t envelope.Task) (string, envelope.Findings) {
 	if err := g.refuseWorktree(t); err != nil {
 		return "", refusePlace(envelope.PolicyViolation, envelope.WorktreeKey, err.Error())
 	}
+	if err := g.refuseContinue(t); err != nil {
+		return "", refusePlace(envelope.ContextUnavailable, envelope.ContinueKey, err.Error())
+	}
 	if t.Workdir() == "" {
 		return g.binding.Cwd, nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"mailboxd/envelope"
@@ -34,10 +35,16 @@ func (g *Agent) refuseWorktree(t envelope.Task) error {
 func (b Binding) checkWorktree() *FieldError {
 	switch {
 	case !b.Worktree:
+		return nil
 	case b.Worker != nil || b.Inbox != nil:
 		return wrong("exec.worktree", "only an agent with exec.command can work in a worktree")
 	case b.Cwd == "" && len(b.Workdirs) == 0:
 		return wrong("exec.worktree", "needs exec.cwd or exec.workdirs, directories in a git repository")
+	}
+	for i, name := range b.Copy {
+		if err := worktree.CheckCopy(name); err != nil {
+			return wrong(fmt.Sprintf("exec.worktree.copy[%d]", i), "%v", err)
+		}
 	}
 	return nil
 }
@@ -48,6 +55,9 @@ func (b Binding) checkWorktree() *FieldError {
 // failed attempt it starts afresh, since half-done work may be the reason; that work stays in
 // the directory of its run.
 func (g *Agent) makeWorktree(ctx context.Context, j task.Job) (string, error) {
+	if j.Task.Continues() != "" {
+		return g.continueWorktree(ctx, j)
+	}
 	before, err := g.opts.Worktrees.Before(string(j.Task.ID), j.Revision, j.Attempt)
 	if err != nil {
 		return "", err
@@ -55,8 +65,22 @@ func (g *Agent) makeWorktree(ctx context.Context, j task.Job) (string, error) {
 	c, err := g.opts.Worktrees.Create(ctx, worktree.Request{
 		Run: j.RunID, Task: string(j.Task.ID), Revision: j.Revision, Attempt: j.Attempt,
 		Source: j.Cwd, Base: j.Task.Base(), Resolved: j.Task.Workdir() != "", After: before,
+		Copy: g.binding.Copy,
 	})
+	if len(c.NotCopied) > 0 && g.opts.Notice != nil {
+		g.opts.Notice(g.binding.ID, &NotCopiedError{Run: j.RunID, Paths: c.NotCopied})
+	}
 	return c.Cwd(), err
+}
+
+// A NotCopiedError says what of exec.worktree.copy isn't in the clone of a run, which goes on.
+type NotCopiedError struct {
+	Run   string
+	Paths []string // with the reasons
+}
+
+func (e *NotCopiedError) Error() string {
+	return fmt.Sprintf("not copied into the worktree of run %s: %s", e.Run, short(strings.Join(e.Paths, "; ")))
 }
 
 // cloneOf returns what a sandbox has of the clone of a run: all of it to write, and the objects
@@ -78,10 +102,13 @@ func (g *Agent) keepWork(j task.Job, o task.Outcome) task.Outcome {
 	if o.Unread != nil || o.Detached || o.Void != nil {
 		return o
 	}
+	g.checkEdited(j, &o.Result)
 	c, ok, err := g.opts.Worktrees.Open(j.RunID)
 	if err == nil && ok {
 		ctx, stop := context.WithTimeout(context.Background(), keepTimeout) // the end of the daemon waits for it
 		defer stop()
+		g.reviewSource(ctx, c, &o)
+		c.Prepared = c.Prepared || o.Exit.PID != 0 && o.Exit.Cause != task.CauseLost && !o.Exit.Setup && len(g.binding.Setup) > 0
 		c, err = g.opts.Worktrees.Keep(ctx, c, j.Dir, o.Hold == "" && o.Result.Status == envelope.Failed)
 	}
 	switch {
@@ -93,8 +120,30 @@ func (g *Agent) keepWork(j task.Job, o task.Outcome) task.Outcome {
 	if err != nil {
 		o.Result.Review.Ask(short(fmt.Sprintf("the difference of the worktree could not be kept: %v", err)))
 	}
+	if err == nil && ok && c.Work.File == "" && j.Task.Edit() && o.Hold == "" && o.Result.Status == envelope.OK {
+		o.Result.Review.Ask("the task was sent to edit files, and its worktree has no change")
+	}
 	if err == nil && ok && c.Work.File != "" {
 		o.Result.Artifacts = append(o.Result.Artifacts, envelope.Ref{Kind: "diff", URI: fileURI(g.opts.Worktrees.PatchFile(c))})
 	}
 	return o
+}
+
+// mostSourceChanges limits the files that a reason for a review names.
+const mostSourceChanges = 5
+
+// reviewSource asks for a review if the repository beside a clone changed while the run worked. In a
+// sandbox the run can't change it.
+func (g *Agent) reviewSource(ctx context.Context, c worktree.Clone, o *task.Outcome) {
+	if o.Exit.Sandboxed || o.Exit.Confined || o.Exit.PID == 0 {
+		return
+	}
+	changed, err := g.opts.Worktrees.SourceChanges(ctx, c)
+	if err != nil || len(changed) == 0 {
+		return // without a repository there is nothing to protect; Keep says so
+	}
+	if more := len(changed) - mostSourceChanges; more > 0 {
+		changed = append(changed[:mostSourceChanges], fmt.Sprintf("%d more", more))
+	}
+	o.Result.Review.Ask(short(fmt.Sprintf("%s changed while the run was working in its worktree: %s; the run may have done it, or somebody else", c.Source, strings.Join(changed, ", "))))
 }

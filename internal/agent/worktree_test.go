@@ -105,3 +105,17 @@ func TestWorkThatCannotBeKeptAsksForAReview(t *testing.T) {
 		t.Errorf("result = %s, review %+v; want ok with a review", r.Status, r.Review)
 	}
 }
+
+func TestARunThatChangesTheRepositoryBesideItsWorktreeIsReviewed(t *testing.T) {
+	for script, want := range map[string]bool{
+		`echo x >here.txt; echo done`: false,
+		`source=$(dirname "$(dirname "$(cat .git/objects/info/alternates)")"); echo x >"$source/beside.txt"; echo done`: true,
+	} {
+		g, _ := inRepository(t, script, agent.Options{})
+		r := g.Run(t.Context(), attemptOf(t, 1), nil).Result
+		const words = "changed while the run was working in its worktree: ./beside.txt; the run may have done it, or somebody else"
+		if r.Status != envelope.OK || r.Review.Required != want || strings.Contains(r.Review.Reason, words) != want {
+			t.Errorf("%s: result %s, review %+v; want a review: %t", script, r.Status, r.Review, want)
+		}
+	}
+}

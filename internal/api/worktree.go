@@ -21,7 +21,7 @@ func (b *Records) worktree(run string) *client.Worktree {
 	}
 	w := &client.Worktree{
 		Dir: c.Dir, Source: c.Source, Commit: c.Commit, Branch: c.Branch,
-		Uncommitted: c.Uncommitted, Omitted: c.Omitted, Submodules: c.Submodules,
+		Uncommitted: c.Uncommitted, Omitted: c.Omitted, Submodules: c.Submodules, NotCopied: c.NotCopied,
 		Applied: c.Applied, Fetched: c.Branched, Removed: c.Removed,
 	}
 	if c.Work == nil {

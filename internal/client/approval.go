@@ -49,15 +49,19 @@ const PlanFormat = 2
 // this command with these limits. What changes from one attempt to the next is
 // not part of it.
 type Plan struct {
-	Format     int             `json:"format,omitzero"`   // absent: an earlier one, which covers no content of programs
-	Request    string          `json:"request"`           // the envelope's hash
-	Command    []string        `json:"command"`           // as it is configured, its templates not filled in
-	Executable string          `json:"executable"`        // the file that its first word means; "" when there is none
-	Cwd        string          `json:"cwd"`               // "" for a directory of the run's own
-	Worktree   bool            `json:"worktree,omitzero"` // it works in a clone of the repository at Cwd
-	Base       string          `json:"base,omitempty"`    // the branch, tag or commit that the clone begins with; "" for HEAD
-	Inbox      string          `json:"inbox,omitempty"`   // where somebody fetches it, instead of a command
-	Tools      []string        `json:"tools"`             // null: not restricted
+	Format     int             `json:"format,omitzero"`      // absent: an earlier one, which covers no content of programs
+	Request    string          `json:"request"`              // the envelope's hash
+	Command    []string        `json:"command"`              // as it is configured, its templates not filled in
+	Executable string          `json:"executable"`           // the file that its first word means; "" when there is none
+	Cwd        string          `json:"cwd"`                  // "" for a directory of the run's own
+	Worktree   bool            `json:"worktree,omitzero"`    // it works in a clone of the repository at Cwd
+	Base       string          `json:"base,omitempty"`       // the branch, tag or commit that the clone begins with; "" for HEAD
+	Copy       []string        `json:"copy,omitempty"`       // files and directories of the working tree that the clone gets
+	Setup      []string        `json:"setup,omitempty"`      // the command that prepares the clone, before the other one
+	Continues  envelope.ID     `json:"continues,omitempty"`  // the task whose session it continues
+	Inbox      string          `json:"inbox,omitempty"`      // where somebody fetches it, instead of a command
+	Permission string          `json:"permission,omitempty"` // of the agent's program, by its profile; "" for what its own settings allow
+	Tools      []string        `json:"tools"`                // null: not restricted
 	Budget     envelope.Budget `json:"budget"`
 
 	Sandbox sandbox.Settings `json:"sandbox,omitzero"` // what the run may touch

@@ -17,6 +17,7 @@ type Worktree struct {
 	Uncommitted []string      `json:"uncommitted,omitempty"`  // files of the source that the clone does not have
 	Omitted     int           `json:"omitted,omitzero"`       // further ones
 	Submodules  []string      `json:"submodules,omitempty"`   // which are empty in the clone
+	NotCopied   []string      `json:"not_copied,omitempty"`   // what of exec.worktree.copy the clone does not have, with the reasons
 	Ended       bool          `json:"ended"`                  // the fields below are known
 	Patch       string        `json:"patch,omitempty"`        // the file; absent without a difference
 	Digest      string        `json:"patch_sha256,omitempty"` // of that file

@@ -23,7 +23,7 @@ type Agent struct {
 	Warnings     envelope.Findings // about its manifest, for the operator
 	Index        int               // of its entry in the file
 	Entry        Entry
-	Unknown      []string // agents that its entry names and that are not there
+	Unknown      []string // agents and tools that its entry names and that are not there
 }
 
 // ReadAgents reads the manifests of all entries. An invalid manifest disables its own
@@ -72,7 +72,7 @@ func (m *Agent) Problem() error {
 
 // agent reads the manifest of an entry.
 func (c *Config) agent(e Entry) Agent {
-	m := Agent{Binding: c.binding(e), RefsRequired: e.Refs == "required", Index: e.index, Entry: e, Unknown: c.unknownAgents(e)}
+	m := Agent{Binding: c.binding(e), RefsRequired: e.Refs == "required", Index: e.index, Entry: e, Unknown: c.unknownNames(e)}
 	most, _ := envelope.ParseSensitivity(e.MaxSensitivity) // check has seen to it
 	m.Subject = policy.Subject{
 		TaskTypes: e.TaskTypes, Environments: e.Environments, Tools: e.Tools, MaxSensitivity: most,
@@ -155,13 +155,20 @@ func (m *Agent) findInbox() {
 func (c *Config) binding(e Entry) agent.Binding {
 	b := agent.Binding{
 		ID: e.ID, Dialect: envelope.Dialect(e.Dialect), Definition: e.defined,
-		Profile: agent.Profile(e.Profile), Model: e.Model, Command: slices.Clone(e.Exec.Command),
+		Profile: agent.Profile(e.Profile), Permission: agent.Permission(e.Permission), Tools: e.Tools, Model: e.Model, Command: slices.Clone(e.Exec.Command),
 		Output: agent.Format(e.Exec.Output), Stdin: agent.Stdin(e.Exec.Stdin),
-		Cwd: c.Resolve(e.Exec.Cwd), Worktree: e.Exec.Worktree, Env: e.Exec.Env, MaxOutput: e.Exec.MaxOutput,
+		Cwd: c.Resolve(e.Exec.Cwd), Worktree: e.Exec.Worktree != nil, Env: e.Exec.Env, MaxOutput: e.Exec.MaxOutput,
 		Timeout: e.Timeout, IdleTimeout: e.IdleTimeout, ExitTimeout: e.ExitTimeout,
 		Concurrency: e.Concurrency, Retries: e.Retries,
 		Backoff: e.Backoff, Idempotent: e.Idempotent,
 		Resend: agent.Resend(e.Resend), AllowUnmetered: e.AllowUnmetered,
+	}
+	if w := e.Exec.Worktree; w != nil {
+		b.Copy = w.Copy
+		if w.Setup != nil {
+			b.Setup = slices.Clone(w.Setup.Command)
+			c.resolveCommand(b.Setup)
+		}
 	}
 	for _, dir := range e.Exec.Workdirs {
 		b.Workdirs = append(b.Workdirs, c.Resolve(dir))
@@ -205,9 +212,9 @@ func (e Entry) manifestFor(m *envelope.Manifest) *envelope.Manifest {
 	return &own
 }
 
-// unknownAgents returns warnings about agents that an entry names and that are not
-// configured.
-func (c *Config) unknownAgents(e Entry) []string {
+// unknownNames returns warnings about agents that an entry names and that are not configured, and
+// about tools that its program doesn't have.
+func (c *Config) unknownNames(e Entry) []string {
 	var warnings []string
 	warn := func(where, id string) {
 		if id != "" && !slices.ContainsFunc(c.Agents, func(other Entry) bool { return other.ID == id }) {
@@ -224,6 +231,9 @@ func (c *Config) unknownAgents(e Entry) []string {
 		if rule.Do == "reassign" && rule.To != Route {
 			warn(fmt.Sprintf("on_error[%d].to", i), rule.To)
 		}
+	}
+	for _, name := range agent.Profile(e.Profile).UnknownTools(e.Tools) {
+		warnings = append(warnings, "tools: "+agent.Profile(e.Profile).UnknownToolText(name))
 	}
 	return warnings
 }

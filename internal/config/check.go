@@ -63,6 +63,7 @@ func (c *Config) checkValues() []error {
 	for i, entry := range c.written {
 		checks = append(checks, entry.check(fmt.Sprintf("agents[%d]", i))...)
 		checks = append(checks, c.checkSandbox(fmt.Sprintf("agents[%d]", i), entry)...)
+		checks = append(checks, entry.checkSetup(fmt.Sprintf("agents[%d].exec.worktree.setup", i))...)
 	}
 	return checks
 }

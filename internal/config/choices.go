@@ -37,6 +37,7 @@ var choices = map[string][]string{
 	"approvers[].proof":            {"", "none", "terminal", "ssh", "person"},
 	"agents[].dialect":             {"ainl", "clowl", "cap", "clutch"},
 	"agents[].profile":             append([]string{""}, agent.Profiles()...),
+	"agents[].permission":          append([]string{""}, agent.Permissions()...),
 	"agents[].exec.output":         agent.Formats(),
 	"agents[].exec.stdin":          {string(agent.Request), string(agent.Prompt), string(agent.Dispatch), string(agent.Action), string(agent.None)},
 	"agents[].sandbox.profile":     sandbox.Profiles(),

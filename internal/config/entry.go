@@ -20,6 +20,7 @@ type Entry struct {
 	Manifest       string        `mapstructure:"manifest"`
 	Card           string        `mapstructure:"card"`
 	Profile        string        `mapstructure:"profile"`
+	Permission     string        `mapstructure:"permission"`
 	Model          string        `mapstructure:"model"`
 	Exec           Exec          `mapstructure:"exec"`
 	Worker         Worker        `mapstructure:"worker"`
@@ -50,14 +51,14 @@ type Entry struct {
 
 // Exec is how an agent is run as a process for each task.
 type Exec struct {
-	Command   []string `mapstructure:"command"`
-	Output    string   `mapstructure:"output"`
-	Stdin     string   `mapstructure:"stdin"`
-	Cwd       string   `mapstructure:"cwd"`
-	Worktree  bool     `mapstructure:"worktree"`
-	Env       []string `mapstructure:"env"`
-	MaxOutput int64    `mapstructure:"max_output"`
-	Workdirs  []string `mapstructure:"workdirs"`
+	Command   []string  `mapstructure:"command"`
+	Output    string    `mapstructure:"output"`
+	Stdin     string    `mapstructure:"stdin"`
+	Cwd       string    `mapstructure:"cwd"`
+	Worktree  *Worktree `mapstructure:"worktree"` // nil: none
+	Env       []string  `mapstructure:"env"`
+	MaxOutput int64     `mapstructure:"max_output"`
+	Workdirs  []string  `mapstructure:"workdirs"`
 }
 
 // Worker is how an agent is run as a process for many tasks.

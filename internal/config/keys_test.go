@@ -165,6 +165,8 @@ func typeOf(key string, v reflect.Value) string {
 		return "section"
 	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Struct:
 		return "list of entries with " + keyList(v.Type().Elem())
+	case v.Type() == reflect.TypeFor[*Worktree]():
+		return "true or false, or a section with " + keyList(v.Type().Elem())
 	case v.Kind() == reflect.Pointer:
 		return "section with " + keyList(v.Type().Elem())
 	case v.Kind() == reflect.Slice:
@@ -200,6 +202,8 @@ func standardOf(key string, v reflect.Value) string {
 	case v.Type() == reflect.TypeFor[time.Duration]():
 		text := regexp.MustCompile(`(\d+[hm])0[ms](0s)?$`).ReplaceAllString(time.Duration(v.Int()).String(), "$1")
 		return "`" + text + "`"
+	case v.Type() == reflect.TypeFor[*Worktree]():
+		return "`false`"
 	case v.Kind() == reflect.Slice && v.IsNil() && key == "agents[].tools":
 		return "`null`"
 	case v.Kind() == reflect.Slice && v.Len() == 0:

@@ -63,6 +63,9 @@ func (m Agent) lacks() []error {
 	if tilde := expanded(keyOf(m, part+".cwd"), cwd); tilde != nil {
 		return append(errs, tilde)
 	}
+	if len(b.Setup) > 0 {
+		errs = append(errs, program(keyOf(m, "exec.worktree.setup.command"), b.Setup))
+	}
 	for i, dir := range b.Workdirs {
 		errs = append(errs, directory(keyOf(m, fmt.Sprintf("exec.workdirs[%d]", i)), dir))
 	}

@@ -114,7 +114,7 @@ func (m *Agent) Network() envelope.Network {
 	switch {
 	case !m.Sandboxed():
 		return envelope.NetworkAllowed
-	case len(m.Binding.Sandbox.Network) > 0:
+	case len(m.Binding.Sandbox.Network)+len(m.Binding.Sandbox.SetupNetwork) > 0:
 		return envelope.NetworkRestricted
 	}
 	return envelope.NetworkNone

@@ -66,6 +66,9 @@ func (c *Config) sandboxOf(e Entry) sandbox.Settings {
 	if s.Network == nil && set.Profile != sandbox.Offline {
 		set.Network = needs.Hosts
 	}
+	if w := e.Exec.Worktree; w != nil && w.Setup != nil {
+		set.SetupNetwork = w.Setup.Network
+	}
 	if home, err := os.UserHomeDir(); err == nil {
 		set.Home = pathsBelow(home, slices.Concat(s.Home, needs.Write))
 		set.Read = append(set.Read, pathsBelow(home, needs.Read)...)
@@ -220,7 +223,7 @@ func checkWorkingDir(key string, p sandbox.Path, writable bool) error {
 // checkWorktrees refuses a directory of the system for the clones that agents in a sandbox change.
 func (c *Config) checkWorktrees() error {
 	inSandbox := func(e Entry) bool {
-		return e.Sandbox != nil && e.Sandbox.Profile != string(sandbox.None) && (e.Exec.Worktree || len(e.Exec.Workdirs) > 0)
+		return e.Sandbox != nil && e.Sandbox.Profile != string(sandbox.None) && (e.Exec.Worktree != nil || len(e.Exec.Workdirs) > 0)
 	}
 	dir, err := c.WorktreesDir()
 	if err != nil || !slices.ContainsFunc(c.written, inSandbox) {

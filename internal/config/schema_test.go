@@ -96,6 +96,9 @@ func (g generator) typeOf(field reflect.Type, key string) object {
 	switch {
 	case field == reflect.TypeFor[time.Duration]():
 		return object{"anyOf": []object{{"type": "string", "pattern": `^(0|([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+)$`}, {"const": 0}}}
+	case field == reflect.TypeFor[*Worktree]():
+		g.bare = true
+		return object{"anyOf": []object{{"type": "boolean"}, g.section(field.Elem(), key+".")}}
 	case field.Kind() == reflect.Pointer:
 		g.bare = true
 		return g.typeOf(field.Elem(), key)

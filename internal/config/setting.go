@@ -60,6 +60,8 @@ func settingsOf(v reflect.Value, prefix string) []Setting {
 				mode := value.MapIndex(reflect.ValueOf(string(control)))
 				list = append(list, Setting{Key: prefix + string(control), Value: mode.Interface(), raw: mode.Interface()})
 			}
+		case value.Type() == reflect.TypeFor[*Worktree]():
+			list = append(list, settingsOfWorktree(value.Interface().(*Worktree), prefix+name)...)
 		case value.Kind() == reflect.Pointer && value.Type().Elem().Kind() == reflect.Struct && !value.IsNil():
 			list = append(list, settingsOf(value.Elem(), prefix+name+".")...)
 		case value.Kind() == reflect.Struct:

@@ -168,10 +168,10 @@ func (t *tree) value(n *yaml.Node, key string, want reflect.Type) {
 	for want.Kind() == reflect.Pointer {
 		want = want.Elem()
 	}
+	problem := asWorktree(n, want)
 	actual := target(n)
-	problem := ""
 	switch {
-	case isNull(actual):
+	case problem != "", isNull(actual):
 	case want.Kind() == reflect.Struct:
 		if actual.Kind == yaml.MappingNode {
 			t.section(actual, key+".", want)

@@ -133,7 +133,7 @@ func storeOptions(cfg config.Config, fresh bool, log zerolog.Logger) store.Optio
 		MaxPriority:       cfg.Limits.Priority,
 		Depth:             cfg.Limits.Depth,
 		Children:          cfg.Limits.Children,
-		LimitPause:        schedule.LimitPause{Least: time.Minute, First: cfg.Limits.ProviderPause, Longest: cfg.Limits.ProviderMax},
+		LimitPause:        limitPause(cfg.Limits),
 		Grace:             cfg.Limits.ShutdownGrace,
 		Detach:            !cfg.StopAgentsOnExit,
 		Retention:         retention.Policy(cfg.Retention),
@@ -142,6 +142,11 @@ func storeOptions(cfg config.Config, fresh bool, log zerolog.Logger) store.Optio
 		Tail:              mailbox.TailOptions{MaxLine: cfg.Intake.MaxLineBytes, FromEnd: fresh && cfg.Intake.FirstStart == "from_end"},
 		Log:               log,
 	}
+}
+
+// limitPause returns how long an agent starts nothing whose provider did not serve it.
+func limitPause(l config.Limits) schedule.LimitPause {
+	return schedule.LimitPause{Short: min(30*time.Second, l.ProviderPause), First: l.ProviderPause, Longest: l.ProviderMax}
 }
 
 // newReloader returns what reloads the configuration of a daemon; changed is called after.

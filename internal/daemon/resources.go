@@ -63,7 +63,7 @@ func openResources(cfg config.Config, version string, log zerolog.Logger) (_ *re
 		return nil, err
 	}
 	at := registry.Locations{
-		Box: r.box, State: r.state, Keepers: r.keepers, Worktrees: r.worktrees, RefRoots: cfg.Intake.RefRoots,
+		Box: r.box, State: r.state, Keepers: r.keepers, Worktrees: r.worktrees, Earlier: r.earlier, RefRoots: cfg.Intake.RefRoots,
 		Mailbox: id, Version: version,
 	}
 	if r.registry, err = registry.New(cfg, at, log); err != nil {

@@ -38,12 +38,38 @@ func (d *checker) checkAgents(ctx context.Context) {
 			f.Hint = "edit " + d.Config
 		}
 		d.note(f)
+		if err == nil {
+			d.login(m.Binding)
+			d.toolNames(m.Binding)
+		}
 		if err == nil && m.Binding.Sandbox.Active() {
 			d.sandbox(ctx, m.Binding)
 		}
 	}
 	if _, err := agent.New(good, agent.Options{}); err != nil {
 		d.bad("agents", "edit "+d.Config, "%v", err)
+	}
+}
+
+// login says where the runs of an agent find the login of its program. It asks no provider.
+func (d *checker) login(b agent.Binding) {
+	state, known := b.Login()
+	f := Finding{Check: "login", Subject: b.ID, State: OK, Finding: "found: " + state.Found}
+	switch {
+	case !known:
+		return
+	case state.Found == "" && state.Unsure != "":
+		f.Finding = "none found; it may need none, by its settings in " + state.Unsure
+	case state.Found == "":
+		f.State, f.Finding, f.Hint = Warn, "none found, so its tasks may wait for one", state.Remedy
+	}
+	d.note(f)
+}
+
+// toolNames warns of tools that the program of an agent doesn't have.
+func (d *checker) toolNames(b agent.Binding) {
+	for _, name := range b.Profile.UnknownTools(b.Tools) {
+		d.note(Finding{Check: "tools", Subject: b.ID, State: Warn, Finding: b.Profile.UnknownToolText(name), Hint: "edit " + d.Config})
 	}
 }
 
@@ -139,8 +165,14 @@ func (d *checker) program(ctx context.Context, b agent.Binding) (found, fix stri
 		return path, "", nil
 	}
 	says, err := versionOf(ctx, path)
+	if errors.Is(err, errSlowVersion) {
+		return fmt.Sprintf("%s, which %v", path, err), "", nil
+	}
 	if err != nil {
 		return "", term.ShellWord(path) + " --version", fmt.Errorf("%s does not say its version: %w", path, err)
+	}
+	if tested := agent.UntestedVersion(path, says); tested != "" {
+		says += "; mailboxd was tested with " + tested
 	}
 	return path + ", " + says, "", nil
 }
@@ -177,7 +209,11 @@ func checkExecutable(path string) error {
 // versionTimeout is the limit of asking a program for its version.
 const versionTimeout = 3 * time.Second
 
-// versionOf asks a known program for its version.
+// errSlowVersion says nothing against a program: on a busy machine, those that run on Node.js start
+// that slowly.
+var errSlowVersion = fmt.Errorf("did not say its version within %s", versionTimeout)
+
+// versionOf asks a known program for its version. It wraps errSlowVersion after versionTimeout.
 func versionOf(ctx context.Context, path string) (string, error) {
 	ctx, stop := context.WithTimeout(ctx, versionTimeout)
 	defer stop()
@@ -185,7 +221,7 @@ func versionOf(ctx context.Context, path string) (string, error) {
 	cmd.WaitDelay = time.Second // for what it left in the background
 	out, err := cmd.Output()
 	if ctx.Err() != nil {
-		return "", fmt.Errorf("it took longer than %s", versionTimeout)
+		return "", errSlowVersion
 	}
 	if err != nil {
 		return "", err

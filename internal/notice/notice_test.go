@@ -200,3 +200,9 @@ func TestACommandThatHangsIsEnded(t *testing.T) {
 		t.Error("look = nil; want an error that the command was killed")
 	}
 }
+
+func TestAPersonIsToldOfAQuestion(t *testing.T) {
+	d := newDesktop(t)
+	d.add("t1", task.Reply)
+	d.look(d.post(), "Task t1: its agent asked a question. See: mailboxd show t1")
+}

@@ -45,6 +45,7 @@ func TestTheEndOfALimitIsReadFromTheMessageOfEachProgram(t *testing.T) {
 		"You have exhausted your capacity on this model. Your quota will reset after 19h51m3s.":                           "2026-11-24T17:21:03+01:00",
 		"Your quota will reset after 3h. (RESOURCE_EXHAUSTED)":                                                            "2026-11-24T00:30:00+01:00",
 		"Quota exceeded for metric: x. Please retry in 45.5s.":                                                            "2026-11-23T21:30:45+01:00",
+		"[API Error: You exceeded your current quota.\nSuggested retry after 3600s.]\nPlease wait and try again later.":   "2026-11-23T22:30:00+01:00",
 		"Your quota will reset after 5s.. Retrying after 6173ms...":                                                       "2026-11-23T21:30:05+01:00",
 		"*You've hit your free requests limit. Your usage limits will reset when your monthly cycle ends on 12/17/2026.*": "2026-12-17T00:00:00+01:00",
 		"You've hit your limit · resets Jan 2, 9am":                                                                       "", // too far away
@@ -121,31 +122,40 @@ func TestTheNextYearIsMeantInDecember(t *testing.T) {
 	}
 }
 
-func TestOnlyThePhrasesOfAProgramAreALimit(t *testing.T) {
-	for message, program := range map[string]string{
-		"You've hit your limit · resets 11pm (Europe/Berlin)":               "claude",
-		"You’ve hit your session limit":                                     "claude",
-		"Weekly limit reached · resets 10am":                                "claude",
-		"Credit balance is too low":                                         "claude",
-		"exceeded retry limit, last status: 429 Too Many Requests":          "codex",
-		"You've hit your usage limit. Try again later.":                     "codex",
-		"ConnectError: [resource_exhausted] Error":                          "cursor",
-		"You have exhausted your daily quota on this model.":                "gemini",
-		"Resource has been exhausted (e.g. check quota).":                   "gemini",
-		"write /x: disk quota exceeded":                                     "",
-		"the rate limit of the proxy has to be set":                         "",
-		"Reached maximum budget ($0.13)":                                    "",
-		"max turns reached":                                                 "",
-		"Your organization has disabled access. Try again at 11pm.":         "",
-		"the test asserts 429 too many requests":                            "",
-		"Selected model is at capacity. Please try a different model.":      "",
-		"exceeded retry limit, last status: 503 Service Unavailable":        "",
-		"API Error: 529 {\"type\":\"overloaded_error\"}":                    "",
-		"unexpected status 401 Unauthorized: Missing bearer authentication": "",
+func TestOnlyThePhrasesOfAProgramAreAReason(t *testing.T) {
+	for message, want := range map[string]struct {
+		program string
+		kind    quota.Kind
+	}{
+		"You've hit your limit · resets 11pm (Europe/Berlin)":      {"claude", quota.Quota},
+		"You’ve hit your session limit":                            {"claude", quota.Quota},
+		"Weekly limit reached · resets 10am":                       {"claude", quota.Quota},
+		"Credit balance is too low":                                {"claude", quota.Quota},
+		"You've hit your usage limit. Try again later.":            {"codex", quota.Quota},
+		"ConnectError: [resource_exhausted] Error":                 {"cursor", quota.Quota},
+		"You have exhausted your daily quota on this model.":       {"gemini", quota.Quota},
+		"The usage limit has been reached":                         {"opencode", quota.Quota},
+		"exceeded retry limit, last status: 429 Too Many Requests": {"codex", quota.Rate},
+		"Resource has been exhausted (e.g. check quota).":          {"gemini", quota.Rate},
+		"[API Error: You exceeded your current quota, please check your plan and billing details.\nSuggested retry after 60s.]": {"gemini", quota.Rate},
+		"API Error: Request rejected (429) · This request would exceed your account's rate limit. Please try again later.":      {"claude", quota.Rate},
+		"Rate limit reached for the model on tokens per min (TPM). Please try again in 20s.":                                    {"opencode", quota.Rate},
+		"API Error: Repeated 529 Overloaded errors. The API is at capacity — this is usually temporary.":                        {"claude", quota.Overload},
+		"API Error: 529 {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}":              {"claude", quota.Overload},
+		"Selected model is at capacity. Please try a different model.":                                                          {"codex", quota.Overload},
+		"exceeded retry limit, last status: 503 Service Unavailable":                                                            {"codex", quota.Overload},
+		`[API Error: {"error":{"code":503,"message":"The model is overloaded.","status":"UNAVAILABLE","details":[]}}]`:          {"gemini", quota.Overload},
+		"write /x: disk quota exceeded":                                     {},
+		"the rate limit of the proxy has to be set":                         {},
+		"Reached maximum budget ($0.13)":                                    {},
+		"max turns reached":                                                 {},
+		"Your organization has disabled access. Try again at 11pm.":         {},
+		"the test asserts 429 too many requests":                            {},
+		"unexpected status 401 Unauthorized: Missing bearer authentication": {},
 	} {
-		for _, p := range []string{"claude", "codex", "cursor", "gemini"} {
-			if got := quota.Reached(p, message); program == "" && got || p == program && !got {
-				t.Errorf("Reached(%s, %q) = %v", p, message, got)
+		for _, p := range []string{"claude", "codex", "cursor", "gemini", "opencode"} {
+			if got := quota.KindOf(p, message); want.kind == 0 && got != 0 || p == want.program && got != want.kind {
+				t.Errorf("KindOf(%s, %q) = %v; want %v of %s", p, message, got, want.kind, want.program)
 			}
 		}
 	}

@@ -20,7 +20,10 @@ func (r *Reader) WaitContext(ctx context.Context, tasks []client.Task, now time.
 
 // WaitContextOf is WaitContext for tasks of which some details were read before.
 func (r *Reader) WaitContextOf(ctx context.Context, tasks []client.Task, known map[envelope.ID]client.TaskDetails, now time.Time) (view.WaitContext, error) {
-	s := view.WaitContext{Now: now, Served: r.served, Began: map[envelope.ID]time.Time{}, Asked: map[envelope.ID]client.Approval{}, Doing: map[envelope.ID]string{}}
+	s := view.WaitContext{
+		Now: now, Served: r.served, Began: map[envelope.ID]time.Time{}, Asked: map[envelope.ID]client.Approval{},
+		Doing: map[envelope.ID]string{}, Quoted: map[envelope.ID]string{},
+	}
 	var err error
 	if view.HasState(tasks, task.Queued) {
 		if s.Ahead, err = r.queue(ctx, tasks); err != nil {
@@ -33,7 +36,7 @@ func (r *Reader) WaitContextOf(ctx context.Context, tasks []client.Task, known m
 		}
 	}
 	for _, t := range tasks {
-		if len(s.Began)+len(s.Asked) == maxDetails {
+		if len(s.Began)+len(s.Asked)+len(s.Quoted) == maxDetails {
 			break
 		}
 		if err := r.addDetails(ctx, t, known, s); err != nil {
@@ -55,10 +58,11 @@ func (r *Reader) Feed(ctx context.Context, tasks []client.Task, now time.Time, s
 // maxDetails limits how many tasks of a list are read in detail.
 const maxDetails = 200
 
-// addDetails reads the start of a running task, or the pending approval of a held one.
+// addDetails reads the start of a running task, or the pending approval of a held one, or what
+// its last run said.
 func (r *Reader) addDetails(ctx context.Context, t client.Task, known map[envelope.ID]client.TaskDetails, s view.WaitContext) error {
 	running := t.State == task.Running || t.State == task.Waiting
-	if !running && !view.WaitsForApproval(t) {
+	if !running && !view.WaitsForApproval(t) && !view.Quotes(t) {
 		return nil
 	}
 	found, isKnown := known[t.ID]
@@ -69,9 +73,12 @@ func (r *Reader) addDetails(ctx context.Context, t client.Task, known map[envelo
 		}
 	}
 	file := &view.Details{TaskDetails: found}
-	if running {
+	switch {
+	case view.Quotes(t):
+		s.Quoted[t.ID] = file.Reason()
+	case running:
 		s.Began[t.ID], s.Doing[t.ID] = file.Began(), doing(file)
-	} else {
+	default:
 		s.Asked[t.ID] = file.PendingApproval()
 	}
 	return nil

@@ -16,6 +16,7 @@ import (
 	"mailboxd/internal/runner"
 	"mailboxd/internal/task"
 	"mailboxd/internal/term"
+	"mailboxd/internal/transcript"
 	"mailboxd/internal/view"
 )
 
@@ -70,44 +71,68 @@ func (r *Reader) progress(ctx context.Context, id envelope.ID) (string, error) {
 	return view.StateOf(file.Task) + "  waits for " + around.Wait(file.Task), nil
 }
 
-// lastLine returns the last line that the agent wrote, escaped.
+// lastLine returns the last line that the agent wrote, escaped. Of a known program, it is the
+// last thing that its model said or did, or that its provider is tried again.
 func lastLine(f client.TaskDetails) string {
 	if len(f.Runs) == 0 {
 		return ""
 	}
 	dir := f.Runs[len(f.Runs)-1].Dir
-	line, at := lastLineOf(filepath.Join(dir, runner.StdoutFile))
-	if other, later := lastLineOf(filepath.Join(dir, runner.StderrFile)); later.After(at) {
-		line = other
+	if runner.InSetup(dir) {
+		return term.OneLine("setup: " + lastOf(endOf(filepath.Join(dir, runner.SetupFile)).tail))
 	}
-	return line
+	out := endOf(filepath.Join(dir, runner.StdoutFile))
+	errs := endOf(filepath.Join(dir, runner.StderrFile))
+	later := errs.written.After(out.written)
+	line, known := transcript.Latest(out.head, out.tail)
+	switch again := transcript.LatestError(errs.tail); {
+	case !known && later:
+		line = lastOf(errs.tail)
+	case !known:
+		line = lastOf(out.tail)
+	case later && again != "":
+		line = again
+	}
+	return term.OneLine(line)
 }
 
-// maxLastLine is how many bytes at the end of a file are read for its last line.
-const maxLastLine = 4 << 10
+// maxEnd is how many bytes at the beginning and at the end of a file are read for its last line.
+const maxEnd = 64 << 10
 
-// lastLineOf returns the last line of a file that is not blank, and when it was written;
-// nothing for an unreadable file.
-func lastLineOf(path string) (string, time.Time) {
+// An end is the beginning and the end of a file, which may overlap, and when it was written. The
+// zero value is that of an unreadable file.
+type end struct {
+	head, tail []byte
+	written    time.Time
+}
+
+func endOf(path string) (e end) {
 	file, err := OpenRegular(path)
 	if err != nil {
-		return "", time.Time{}
+		return end{}
 	}
 	defer file.Close()
 	info, err := file.Stat()
 	if err != nil {
-		return "", time.Time{}
+		return end{}
 	}
-	text := make([]byte, min(info.Size(), maxLastLine))
-	n, err := file.ReadAt(text, max(0, info.Size()-maxLastLine))
-	if err != nil && n == 0 {
-		return "", time.Time{}
+	read := func(at int64) []byte {
+		text := make([]byte, min(info.Size(), maxEnd))
+		n, _ := file.ReadAt(text, at) // a shorter file was cut meanwhile
+		return text[:n]
 	}
-	text = bytes.TrimSpace(text[:n])
-	if len(text) == 0 {
-		return "", time.Time{}
+	e = end{head: read(0), written: info.ModTime()}
+	e.tail = e.head
+	if info.Size() > maxEnd {
+		e.tail = read(info.Size() - maxEnd)
 	}
-	return term.OneLine(string(text[bytes.LastIndexAny(text, "\r\n")+1:])), info.ModTime()
+	return e
+}
+
+// lastOf returns the last line of a text that is not blank.
+func lastOf(text []byte) string {
+	text = bytes.TrimSpace(text)
+	return string(text[bytes.LastIndexAny(text, "\r\n")+1:])
 }
 
 // OpenRegular opens a regular file. It follows no link and never blocks.

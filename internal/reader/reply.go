@@ -45,6 +45,9 @@ func (r *Reader) Reply(ctx context.Context, id envelope.ID, text, as string) (Se
 	if err != nil {
 		return SentReply{}, err
 	}
+	if t := file.Task; t.State == task.Done && cmp.Or(t.Dialect, string(envelope.AINL)) == string(envelope.AINL) {
+		return SentReply{}, exit.With(exit.Failed, "task %s is done, so no reply reaches its agent; to ask on: %s", id, view.AskFurther(id))
+	}
 	line, err := message(file, text, as)
 	if err != nil {
 		return SentReply{}, err

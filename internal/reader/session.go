@@ -4,13 +4,16 @@ import (
 	"bufio"
 	"bytes"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 
+	"mailboxd/internal/agent"
 	"mailboxd/internal/client"
 	"mailboxd/internal/runner"
 	"mailboxd/internal/term"
 	"mailboxd/internal/transcript"
+	"mailboxd/internal/view"
 )
 
 // maxBegin limits how much of an output is read for the session.
@@ -18,12 +21,12 @@ const maxBegin = 256 << 10
 
 // resume are the commands with which programs continue a session in a directory.
 var resume = map[string]string{
-	"claude": "claude --resume ", "codex": "codex resume ", "cursor": "cursor-agent --resume ", "gemini": "gemini --resume ",
+	"claude": "claude --resume ", "codex": "codex resume ", "cursor": "cursor-agent --resume ", "gemini": "gemini --skip-trust --resume ",
 	"opencode": "opencode --session ",
 }
 
-// Session returns the session of the last run of a task, and the command that continues it;
-// both are "" if the run's output names none.
+// Session returns the session of the last run of a task, and the command that continues it; both
+// are "" if the run's output names none, or its sandbox did not keep it.
 func Session(file client.TaskDetails) (id, command string) {
 	if len(file.Runs) == 0 || file.Runs[len(file.Runs)-1].Dir == "" {
 		return "", ""
@@ -33,7 +36,15 @@ func Session(file client.TaskDetails) (id, command string) {
 	if s.ID == "" || len(s.ID) > 100 || term.ShellWord(s.ID) != s.ID || s.ID[0] == '-' { // the agent wrote it, and a person copies it
 		return "", ""
 	}
+	kept, inside := agent.SessionAt(dir)
 	meta, ok, err := runner.ReadMeta(dir)
+	removed := ok && meta.Cwd != "" && !isDir(meta.Cwd)
+	switch {
+	case kept && (inside || removed):
+		return s.ID, view.AskFurther(file.Task.ID)
+	case inside || removed:
+		return "", ""
+	}
 	if !ok || err != nil {
 		return s.ID, resume[s.Program] + s.ID
 	}
@@ -42,6 +53,11 @@ func Session(file client.TaskDetails) (id, command string) {
 		command = "cd " + term.ShellWord(meta.Cwd) + " && " + command
 	}
 	return s.ID, command
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 // programOf returns the program that a command names, or else the one that its output looks like:

@@ -41,6 +41,7 @@ type Registry struct {
 	loaded          config.Loaded  // what the daemon started with
 	schemas         *schema.Record // of the content of schema files
 	plans           agent.Planner  // of runs that people approve
+	sessions        agent.Sessions // that runs continue now
 	endedOldWorkers bool           // workers of an earlier daemon were ended
 	retiring        sync.WaitGroup // workers of earlier configurations
 }
@@ -52,6 +53,8 @@ type Locations struct {
 	Keepers *runner.Keepers
 
 	Worktrees worktree.Store
+
+	Earlier func(envelope.ID) (agent.Earlier, error) // looks up a task whose session another one continues
 
 	RefRoots []string // where refs may be, besides the mailbox
 	Mailbox  string   // its id, which signatures of approvals name
@@ -85,13 +88,13 @@ func (t *Registry) Replace(loaded config.Loaded) error {
 	workflows := cfg.Steps()
 	rules.UnknownStep = workflows.Unknown
 	agents, err := agent.New(bindings, agent.Options{
-		Roots: append([]string{t.Box.Path()}, t.RefRoots...), Version: t.Version, WorkerDir: t.workerDir(), Notice: t.workerFault,
+		Roots: append([]string{t.Box.Path()}, t.RefRoots...), Version: t.Version, WorkerDir: t.workerDir(), Notice: t.logProblem,
 		Schemas: schemas, Workflows: workflows, Modes: rules.Modes, Questions: cfg.Conversation.QuestionTimeout > 0,
 		CheckRef:  func(uri string) error { return t.Box.CheckRef(uri, t.RefRoots) },
 		FindRef:   func(uri string) (string, error) { return t.Box.FindRef(uri, t.RefRoots) },
-		Worktrees: t.Worktrees,
-		Own:       agent.OwnDirs{Root: t.Box.Path(), State: t.State.Path()},
-		Run:       t.Keepers.Run, Await: t.Keepers.Await,
+		Worktrees: t.Worktrees, Earlier: t.Earlier, Sessions: &t.sessions,
+		Own: agent.OwnDirs{Root: t.Box.Path(), State: t.State.Path()},
+		Run: t.Keepers.Run, Await: t.Keepers.Await,
 	})
 	if err != nil {
 		return err
@@ -163,8 +166,13 @@ func (t *Registry) Close() {
 	t.retiring.Wait()
 }
 
-func (t *Registry) workerFault(id string, err error) {
-	t.log.Warn().Str("agent", id).Err(err).Msg("worker failed")
+// logProblem logs a problem of an agent that ends no run.
+func (t *Registry) logProblem(id string, err error) {
+	message := "worker failed"
+	if _, ok := errors.AsType[*agent.NotCopiedError](err); ok {
+		message = "worktree lacks files of exec.worktree.copy"
+	}
+	t.log.Warn().Str("agent", id).Err(err).Msg(message)
 }
 
 // workerDir is where worker processes have their directories.
@@ -304,7 +312,7 @@ func (t *Registry) logProblems(members []config.Agent) {
 			t.log.Warn().Str("agent", m.Binding.ID).Stringer("reason", m.Warnings).Msg("manifest accepted with warnings")
 		}
 		for _, warning := range m.Unknown {
-			t.log.Warn().Str("agent", m.Binding.ID).Str("reason", warning).Msg("agent refers to an unknown agent")
+			t.log.Warn().Str("agent", m.Binding.ID).Str("reason", warning).Msg("agent entry has an unknown name")
 		}
 	}
 }

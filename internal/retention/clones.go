@@ -16,6 +16,8 @@ import (
 func (c Collector) collectClones(ctx context.Context, old, now time.Time, dry bool, gone *collection) error {
 	s := worktree.Store{Records: worktree.RecordsIn(c.State.Path())}
 	clones, failed := s.Clones()
+	needed := map[string]bool{} // directories, each of which may be the clone of several runs
+	var needless []worktree.Clone
 	for _, clone := range clones {
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -31,19 +33,30 @@ func (c Collector) collectClones(ctx context.Context, old, now time.Time, dry bo
 			return err
 		}
 		if !settled || !clone.Created.Before(old) && !s.Needless(ctx, clone) {
+			needed[clone.Dir] = true
 			continue
 		}
-		size := clone.Size()
-		if !dry {
-			if err := s.Clear(clone, now); err != nil {
-				gone.leave(filepath.Dir(clone.Dir), err)
-				continue
-			}
+		needless = append(needless, clone)
+	}
+	for _, clone := range needless {
+		if !needed[clone.Dir] {
+			clearClone(s, clone, now, dry, gone)
 		}
-		gone.Bytes += size
-		gone.Clones++
 	}
 	return failed
+}
+
+// clearClone removes the files of a clone.
+func clearClone(s worktree.Store, clone worktree.Clone, now time.Time, dry bool, gone *collection) {
+	size := clone.Size()
+	if !dry {
+		if err := s.Clear(clone, now); err != nil {
+			gone.leave(filepath.Dir(clone.Dir), err)
+			return
+		}
+	}
+	gone.Bytes += size
+	gone.Clones++
 }
 
 // A revision of a task.

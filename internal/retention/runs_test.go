@@ -34,7 +34,7 @@ func collector(t *testing.T) retention.Collector {
 
 func TestTheRunDirectoryOfWorkThatWasNotAppliedIsKept(t *testing.T) {
 	now := time.Now()
-	patch := &worktree.Work{File: "../runs/patch"}
+	patch := &worktree.Work{KeptPatch: worktree.KeptPatch{File: "../runs/patch"}}
 	works := map[envelope.ID]struct { // by the id of a task
 		clone worktree.Clone
 		kept  bool

@@ -187,7 +187,7 @@ func filtersOf(pid string) (n int) {
 // conclude adds to the exit what bubblewrap reported. Bubblewrap runs the command only after
 // the whole set-up, so an agent that ran was in the sandbox. An exit by a signal from elsewhere
 // says nothing.
-func (b *box) conclude(exit *task.Exit, dir string) {
+func (b *box) conclude(exit *task.Exit, errorFile string) {
 	if b == nil {
 		return
 	}
@@ -198,7 +198,7 @@ func (b *box) conclude(exit *task.Exit, dir string) {
 	case status.Began, b.made:
 		exit.Sandboxed = true
 	case exit.Cause == "" && (exit.Signal == "" || status.Init == 0):
-		exit.Cause, exit.Reason = task.CauseSandbox, complaint(dir)
+		exit.Cause, exit.Reason = task.CauseSandbox, complaint(errorFile)
 	}
 	// A signal ends bubblewrap before the agent, whose grace period goes on.
 	if exit.Cause != "" && !b.weaker() {
@@ -224,10 +224,10 @@ func (b *box) readStatus() sandbox.Status {
 	return sandbox.ReadStatus(text)
 }
 
-// complaint returns the error of bubblewrap, which is the only content of stderr: no agent
-// ran.
-func complaint(dir string) string {
-	fd, err := open(inDir(dir, StderrFile), unix.O_RDONLY)
+// complaint returns the error of bubblewrap, which is the only content of standard error: no
+// agent ran.
+func complaint(errorFile string) string {
+	fd, err := open(errorFile, unix.O_RDONLY)
 	if err != nil {
 		return "bwrap failed and its error could not be read: " + err.Error()
 	}

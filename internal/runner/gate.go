@@ -60,7 +60,11 @@ func forkGate(s Spec, socket, life int) (int, error) {
 		return 0, err
 	}
 	defer unix.Close(none)
-	refused, err := open(inDir(s.Dir, RefusedFile), unix.O_WRONLY|unix.O_APPEND|unix.O_CREAT|unix.O_EXCL)
+	once := unix.O_EXCL
+	if s.step == afterSetup {
+		once = unix.O_NOFOLLOW // the gate of the setup may have made it
+	}
+	refused, err := open(inDir(s.Dir, RefusedFile), unix.O_WRONLY|unix.O_APPEND|unix.O_CREAT|once)
 	if err != nil {
 		return 0, err
 	}

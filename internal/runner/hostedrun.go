@@ -23,6 +23,7 @@ type hostedRun struct {
 	exit  task.Exit
 	err   error
 
+	mu     sync.Mutex  // guards the record during the run
 	file   *record     // the record in its directory
 	client *connection // the client that has to store its end
 }
@@ -59,11 +60,17 @@ func (k *keeper) host(ctx context.Context, l *connection, s Spec, r *hostedRun) 
 	var once sync.Once
 	var timer *time.Timer
 	e, err := run(ctx, k.table, s, func(m Meta) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.file != nil {
+			r.file.replace(m)
+			return
+		}
 		r.self, r.file = m.Process, newRecord(s.Dir, m)
 		close(r.begun)
 		timer = time.AfterFunc(reportAfter, func() {
 			once.Do(func() {
-				r.file.create()
+				r.create()
 				_ = l.send(response{Started: r.process()})
 			})
 		})
@@ -92,6 +99,13 @@ func (k *keeper) host(ctx context.Context, l *connection, s Spec, r *hostedRun) 
 		r.retryRecord(ctx)
 		k.removeRun(s.Dir)
 	}
+}
+
+// create makes the record of a run that lasts.
+func (r *hostedRun) create() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.file.create()
 }
 
 // retryRecord writes exit.json for a client that may come later. It retries on a full disk,

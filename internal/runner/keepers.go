@@ -124,6 +124,9 @@ func (k *Keepers) Run(ctx context.Context, s Spec, started func(Process)) (task.
 }
 
 func spawnError(s Spec, err error) *SpawnError {
+	if setup, ok := errors.AsType[*SpawnError](err); ok {
+		return setup
+	}
 	name := "nothing"
 	if len(s.Argv) > 0 {
 		name = s.Argv[0]
@@ -136,12 +139,18 @@ func (s Spec) resolve() (Spec, error) {
 	if len(s.Argv) == 0 {
 		return s, errors.New("the command is empty")
 	}
-	if slices.ContainsFunc(s.Argv, hasNUL) || slices.ContainsFunc(s.Env, hasNUL) || slices.ContainsFunc(s.Sandbox.Options, hasNUL) || slices.ContainsFunc(s.Sandbox.Network, hasNUL) {
+	texts := slices.Concat(s.Argv, s.Env, s.Sandbox.Options, s.Sandbox.Network, s.Setup.Argv, s.Setup.Options, s.Setup.Network)
+	if slices.ContainsFunc(texts, hasNUL) {
 		return s, syscall.EINVAL // as execve
 	}
 	var err error
 	if s.path, err = command(s.Argv[0]); err != nil {
 		return s, err
+	}
+	if s.Setup.given() {
+		if s.Setup.path, err = command(s.Setup.Argv[0]); err != nil {
+			return s, &SpawnError{Command: s.Setup.Argv[0], Err: err, Setup: true}
+		}
 	}
 	for _, path := range []*string{&s.Cwd, &s.Stdin, &s.Progress, &s.Answer} {
 		if *path != "" && err == nil {

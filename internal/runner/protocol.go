@@ -48,10 +48,11 @@ type refusal struct {
 	Command rawText       `json:"command"`
 	Text    string        `json:"text"`
 	Number  syscall.Errno `json:"errno,omitempty"`
+	Setup   bool          `json:"setup,omitempty"`
 }
 
 func refuse(e *SpawnError) *refusal {
-	r := &refusal{Command: rawText(e.Command), Text: e.Err.Error()}
+	r := &refusal{Command: rawText(e.Command), Text: e.Err.Error(), Setup: e.Setup}
 	r.Number, _ = errors.AsType[syscall.Errno](e.Err)
 	return r
 }
@@ -61,7 +62,7 @@ func (r *refusal) spawnError() *SpawnError {
 	if r.Number != 0 {
 		err = &remoteError{r.Text, r.Number}
 	}
-	return &SpawnError{Command: string(r.Command), Err: err}
+	return &SpawnError{Command: string(r.Command), Err: err, Setup: r.Setup}
 }
 
 // A remoteError is an error of another process.

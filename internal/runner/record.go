@@ -42,6 +42,31 @@ func (r *record) create() {
 	fault.Point("meta-written")
 }
 
+// replace makes the record about the process of the next step. If it can't, the earlier one stays:
+// a sweep finds the process by its mark and its environment too.
+func (r *record) replace(m Meta) {
+	r.meta = m
+	if r.fd < 0 {
+		return
+	}
+	text, err := json.Marshal(m)
+	if err != nil {
+		return
+	}
+	text = append(text, '\n')
+	temporary := inDir(r.dir, MetaFile+".tmp")
+	fd, err := createFile(temporary, text)
+	if err != nil {
+		return
+	}
+	if os.Rename(temporary, inDir(r.dir, MetaFile)) != nil {
+		unix.Close(fd)
+		return
+	}
+	r.close()
+	r.fd, r.text = fd, text
+}
+
 // finish writes exit.json atomically. The error includes that of create.
 func (r *record) finish(e task.Exit) error {
 	if r.text == nil {

@@ -51,14 +51,18 @@ type Spec struct {
 	Recorded    bool          // meta.json is required; see Keepers.Run
 
 	Sandbox Sandbox // zero: none
+	Setup   Setup   // runs before Argv; zero: none
 
-	path string // resolved path of Argv[0]; "": look it up on PATH
+	step   step   // that the keeper runs
+	stdout int    // of the step after a setup; standard output of others is created
+	path   string // resolved path of Argv[0]; "": look it up on PATH
 }
 
 // A SpawnError says why nothing was started.
 type SpawnError struct {
 	Command string // Argv[0]
 	Err     error
+	Setup   bool // it is the command of the setup
 }
 
 func (e *SpawnError) Error() string { return "start " + e.Command + ": " + e.Err.Error() }
@@ -80,6 +84,10 @@ func Run(ctx context.Context, s Spec, started func(Process)) (task.Exit, error) 
 	defer noting.Wait()
 	var book *record
 	e, err := run(ctx, nil, s, func(m Meta) {
+		if book != nil {
+			book.replace(m)
+			return
+		}
 		book = newRecord(s.Dir, m)
 		book.create()
 		if started != nil {
@@ -98,8 +106,16 @@ type ending struct {
 	silent bool // a normal exit without output or remaining processes
 }
 
-// run is Run without records. The error is a *SpawnError.
+// run is Run without records. Begun is called for each step. The error is a *SpawnError.
 func run(ctx context.Context, f *processTable, s Spec, begun func(Meta)) (ending, error) {
+	if s.Setup.given() && len(s.Argv) > 0 {
+		return runSteps(ctx, f, s, begun)
+	}
+	return runStep(ctx, f, s, begun)
+}
+
+// runStep runs one process. The error is a *SpawnError.
+func runStep(ctx context.Context, f *processTable, s Spec, begun func(Meta)) (ending, error) {
 	r, err := begin(ctx, f, s)
 	if err != nil {
 		return ending{}, err
@@ -211,7 +227,7 @@ func (r *attempt) conclude(cause task.Cause) task.Exit {
 		exit.Cause = task.CauseOutputTooLarge // the process was faster than the check
 	}
 	exit.OutputBytes, _ = outputBytes(r.spec.Dir, r.spec.Answer) // uncounted bytes aren't missed later
-	r.box.conclude(&exit, r.spec.Dir)
+	r.box.conclude(&exit, inDir(r.spec.Dir, r.spec.errorFile()))
 	return exit
 }
 

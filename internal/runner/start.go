@@ -51,7 +51,7 @@ func (s Spec) start(ctx context.Context, f *processTable) (*attempt, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := createOutput(s.Dir)
+	out, err := s.openOutput()
 	if err != nil {
 		sandbox.close()
 		return nil, err
@@ -61,7 +61,7 @@ func (s Spec) start(ctx context.Context, f *processTable) (*attempt, error) {
 	err = f.spawn(r, func() error { return r.spawn(path, stdin) })
 	if err != nil {
 		sandbox.close()
-		out.remove(s.Dir)
+		s.removeOutput(out)
 		return nil, err
 	}
 	sandbox.release()

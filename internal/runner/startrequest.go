@@ -15,7 +15,7 @@ const maxStart = 16 << 20
 
 // paths lists the path fields of a Spec, in the order of encoding.
 func (s *Spec) paths() []*string {
-	return []*string{&s.Dir, &s.Cwd, &s.Stdin, &s.path, &s.Progress, &s.Answer, &s.Sandbox.Program}
+	return []*string{&s.Dir, &s.Cwd, &s.Stdin, &s.path, &s.Progress, &s.Answer, &s.Sandbox.Program, &s.Setup.path}
 }
 
 // durations lists the duration fields of a Spec, in the order of encoding.
@@ -40,7 +40,7 @@ func encodeStart(s Spec, known []string) []byte {
 	add(strconv.FormatBool(s.Recorded))
 	add(strconv.FormatBool(s.CwdResolved))
 	add(strconv.FormatBool(s.Sandbox.ByName))
-	for _, texts := range [][]string{s.Argv, s.Sandbox.Options, s.Sandbox.Network, known} {
+	for _, texts := range [][]string{s.Argv, s.Sandbox.Options, s.Sandbox.Network, s.Setup.Argv, s.Setup.Options, s.Setup.Network, known} {
 		count(int64(len(texts)))
 		for _, text := range texts {
 			add(text)
@@ -68,18 +68,14 @@ func decodeStart(text []byte) (s Spec, known []string) {
 	s.Recorded = r.next() == "true"
 	s.CwdResolved = r.next() == "true"
 	byName := r.next() == "true"
-	argv, options, network := r.list(), r.list(), r.list()
+	argv, options, network := r.list(), r.optional(), r.optional()
+	s.Setup.Argv, s.Setup.Options, s.Setup.Network = r.optional(), r.optional(), r.optional()
 	known = r.list()
 	if len(r.left) == 0 {
 		return s, nil
 	}
 	s.Argv, s.Env = argv, r.left[:len(r.left)-1]
-	if s.Sandbox.ByName = byName; len(options) > 0 {
-		s.Sandbox.Options = options
-	}
-	if len(network) > 0 {
-		s.Sandbox.Network = network
-	}
+	s.Sandbox.ByName, s.Sandbox.Options, s.Sandbox.Network = byName, options, network
 	return s, known
 }
 
@@ -100,6 +96,14 @@ func (r *startReader) number() int64 {
 		r.left = nil
 	}
 	return n
+}
+
+// optional reads a list that is nil if it has nothing.
+func (r *startReader) optional() []string {
+	if texts := r.list(); len(texts) > 0 {
+		return texts
+	}
+	return nil
 }
 
 func (r *startReader) list() (texts []string) {

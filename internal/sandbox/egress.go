@@ -30,10 +30,11 @@ func (e Egress) Of(s envelope.Sensitivity) Hosts {
 }
 
 // Contains reports whether a sandbox lets what is of a sensitivity reach only hosts that may
-// see it. A sandbox without a network does.
+// see it, also during a setup. A sandbox without a network does.
 func (s Settings) Contains(class envelope.Sensitivity) bool {
 	allowed := s.Egress.Of(class)
-	return s.Active() && !slices.ContainsFunc(s.Network, func(entry string) bool { return !allowed.covers(entry) })
+	reachable := slices.Concat(s.Network, s.SetupNetwork)
+	return s.Active() && !slices.ContainsFunc(reachable, func(entry string) bool { return !allowed.covers(entry) })
 }
 
 // covers reports whether a list allows all that an entry of another list allows.

@@ -21,11 +21,12 @@ type Run struct {
 
 	Root bool // the user is root, and appears as another user
 
-	System []Path   // directories of the operating system; a link where Name and Real differ
-	Masked Masked   // what becomes empty in these
-	Kernel []string // settings of the kernel below /proc, which become read-only
-	Fixed  []string // read-only paths inside of writable ones
-	Tasks  Path     // the task file of the run, which appears under Name; zero: none
+	System   []Path   // directories of the operating system; a link where Name and Real differ
+	Masked   Masked   // what becomes empty in these
+	Kernel   []string // settings of the kernel below /proc, which become read-only
+	Fixed    []string // read-only paths inside of writable ones
+	Sessions Path     // a writable directory that appears under Name, where the program keeps its sessions; zero: none
+	Tasks    Path     // the task file of the run, which appears under Name; zero: none
 }
 
 // Masked lists files and directories of the system that become empty.
@@ -163,6 +164,9 @@ func (s Settings) binds(r Run) (args, paths []string) {
 	source := map[string]string{}
 	for _, p := range r.Refs {
 		writable[p.Name], source[p.Name] = false, p.Real
+	}
+	if r.Sessions.Real != "" {
+		writable[r.Sessions.Name], source[r.Sessions.Name] = true, r.Sessions.Real
 	}
 	for path := range writable {
 		paths = append(paths, path)

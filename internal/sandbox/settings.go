@@ -40,6 +40,8 @@ type Settings struct {
 	Write   []Path  `json:"write"`   // writable, except in ReadOnly
 	Network Hosts   `json:"network"` // none: no network
 
+	SetupNetwork Hosts `json:"setup_network,omitzero"` // of the setup before the agent's command; nil: Network, empty: none
+
 	Egress Egress `json:"egress,omitzero"` // the hosts that may see each sensitivity
 
 	Memory    int64 `json:"memory,omitzero"`    // bytes; 0: unlimited

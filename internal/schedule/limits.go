@@ -7,12 +7,32 @@ import (
 	"mailboxd/envelope"
 )
 
-// A LimitPause says how long an agent starts nothing whose provider has reached a usage limit:
-// until the time that the agent names, but at least for Least. When it names no time: for First.
-// Both double up to Longest while the limit lasts, so that no task runs again and again.
-type LimitPause struct{ Least, First, Longest time.Duration }
+// A LimitPause says how long an agent starts nothing whose provider did not serve it: until the
+// time that the provider names. When it names none: for Short if it is overloaded or limits
+// requests by the minute, and for First if a quota is used up. All of them double while the
+// limit lasts, Short up to First, and First up to Longest, so that no task runs again and again.
+type LimitPause struct{ Short, First, Longest time.Duration }
 
-// Limits knows the agents whose providers have reached a usage limit. The ledger has the tasks
+// A Reached limit is what a run says about the limit that it reached.
+type Reached struct {
+	Named time.Time // when the provider serves again, as it says; zero: it names no time
+	Short bool      // it is overloaded, or limits requests by the minute
+}
+
+// wait returns how long a limit lasts that is reached for the nth time in a row, the first is 1. A
+// provider that names a time is asked again then, but when that was too early, not at once.
+func (p LimitPause) wait(r Reached, n int, now time.Time) time.Duration {
+	first, longest := p.First, p.Longest
+	if r.Short || !r.Named.IsZero() {
+		first, longest = p.Short, p.First
+	}
+	if n == 1 && r.Named.After(now) {
+		return r.Named.Sub(now)
+	}
+	return max(r.Named.Sub(now), min(first<<min(n-1, 20), max(longest, first)))
+}
+
+// Limits knows the agents whose providers have reached a limit. The ledger has the tasks
 // that are held for it; a limit itself is only in memory. The zero value is ready.
 type Limits struct {
 	mu     sync.Mutex // guards agents
@@ -27,8 +47,8 @@ type agentLimit struct {
 }
 
 // Reach records that a run of an agent has reached a limit, and returns when the agent is tried
-// again. The agent names the end of the limit; zero: it names none.
-func (l *Limits) Reach(agent string, named, now time.Time, pause LimitPause) time.Time {
+// again.
+func (l *Limits) Reach(agent string, r Reached, now time.Time, pause LimitPause) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	limit := l.get(agent)
@@ -37,15 +57,8 @@ func (l *Limits) Reach(agent string, named, now time.Time, pause LimitPause) tim
 		limit.times++
 	}
 	limit.reached, limit.released = now, nil
-	first := pause.Least
-	if named.IsZero() {
-		first = pause.First
-	}
-	until := now.Add(min(first<<min(max(limit.times-1, 0), 20), max(pause.Longest, first)))
-	if named.After(until) {
-		until = named
-	}
-	if !parallel || !named.IsZero() && until.After(limit.until) {
+	until := now.Add(pause.wait(r, max(limit.times, 1), now))
+	if !parallel || !r.Named.IsZero() && until.After(limit.until) {
 		limit.until = until.Truncate(time.Microsecond)
 	}
 	return limit.until

@@ -7,13 +7,18 @@ import (
 	"mailboxd/internal/schedule"
 )
 
-var halfHours = schedule.LimitPause{Least: time.Minute, First: 30 * time.Minute, Longest: 5 * time.Hour}
+var halfHours = schedule.LimitPause{Short: 30 * time.Second, First: 30 * time.Minute, Longest: 5 * time.Hour}
+
+// named is a limit that ends at a time; quota is one without a time.
+func named(at time.Time) schedule.Reached { return schedule.Reached{Named: at} }
+
+var quota schedule.Reached
 
 func TestALimitWithoutATimePausesForTwiceAsLongEachTime(t *testing.T) {
 	var l schedule.Limits
 	now := time.Date(2026, 11, 23, 21, 0, 0, 0, time.UTC)
 	for i, want := range []time.Duration{30 * time.Minute, time.Hour, 2 * time.Hour, 4 * time.Hour, 5 * time.Hour, 5 * time.Hour} {
-		until := l.Reach("a", time.Time{}, now, halfHours)
+		until := l.Reach("a", quota, now, halfHours)
 		if got := until.Sub(now); got != want {
 			t.Errorf("pause %d = %v; want %v", i, got, want)
 		}
@@ -28,7 +33,7 @@ func TestALimitWithoutATimePausesForTwiceAsLongEachTime(t *testing.T) {
 	if l.Worked("a", now.Add(-6*time.Hour)); !l.End("a") {
 		t.Error("a run that began before the limit has ended it")
 	}
-	if until := l.Reach("a", time.Time{}, now, halfHours); until.Sub(now) != 30*time.Minute {
+	if until := l.Reach("a", quota, now, halfHours); until.Sub(now) != 30*time.Minute {
 		t.Errorf("after its end the pause is %v", until.Sub(now))
 	}
 	if !l.Worked("a", now.Add(1)) || l.Worked("a", now.Add(1)) {
@@ -36,19 +41,32 @@ func TestALimitWithoutATimePausesForTwiceAsLongEachTime(t *testing.T) {
 	}
 }
 
-func TestALimitLastsUntilTheNamedTimeAndNotForAMoment(t *testing.T) {
+func TestAnOverloadPausesShortlyAndTwiceAsLongEachTime(t *testing.T) {
+	var l schedule.Limits
 	now := time.Date(2026, 11, 23, 21, 0, 0, 0, time.UTC)
-	for named, want := range map[time.Duration][3]time.Duration{
-		2 * time.Hour:   {2 * time.Hour, 2 * time.Hour, 2 * time.Hour},
-		-time.Minute:    {time.Minute, 2 * time.Minute, 4 * time.Minute},
-		5 * time.Second: {time.Minute, 2 * time.Minute, 4 * time.Minute},
+	for i, want := range []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 16 * time.Minute, 30 * time.Minute, 30 * time.Minute} {
+		until := l.Reach("a", schedule.Reached{Short: true}, now, halfHours)
+		if got := until.Sub(now); got != want {
+			t.Errorf("pause %d = %v; want %v", i, got, want)
+		}
+		now = until
+	}
+}
+
+func TestALimitLastsUntilTheNamedTimeAndLongerWhenThatIsTooEarly(t *testing.T) {
+	now := time.Date(2026, 11, 23, 21, 0, 0, 0, time.UTC)
+	for after, want := range map[time.Duration][3]time.Duration{
+		2 * time.Hour: {2 * time.Hour, 2 * time.Hour, 2 * time.Hour},
+		-time.Minute:  {30 * time.Second, time.Minute, 2 * time.Minute},
+		0:             {30 * time.Second, time.Minute, 2 * time.Minute},
+		time.Second:   {time.Second, time.Minute, 2 * time.Minute},
 	} {
 		var l schedule.Limits
 		now := now
 		for i, want := range want {
-			until := l.Reach("a", now.Add(named), now, halfHours)
+			until := l.Reach("a", named(now.Add(after)), now, halfHours)
 			if until.Sub(now) != want {
-				t.Errorf("named in %v, time %d: %v; want %v", named, i, until.Sub(now), want)
+				t.Errorf("named in %v, time %d: %v; want %v", after, i, until.Sub(now), want)
 			}
 			now = until
 		}
@@ -58,12 +76,12 @@ func TestALimitLastsUntilTheNamedTimeAndNotForAMoment(t *testing.T) {
 func TestRunsSideBySideReachOneLimit(t *testing.T) {
 	var l schedule.Limits
 	now := time.Date(2026, 11, 23, 21, 0, 0, 0, time.UTC)
-	first := l.Reach("a", time.Time{}, now, halfHours)
-	if second := l.Reach("a", time.Time{}, now.Add(time.Second), halfHours); !second.Equal(first) {
+	first := l.Reach("a", quota, now, halfHours)
+	if second := l.Reach("a", quota, now.Add(time.Second), halfHours); !second.Equal(first) {
 		t.Errorf("until %v, then %v; want the same", first, second)
 	}
-	if named := l.Reach("a", now.Add(2*time.Hour), now, halfHours); !named.Equal(now.Add(2 * time.Hour)) {
-		t.Errorf("until %v; want the named time", named)
+	if until := l.Reach("a", named(now.Add(2*time.Hour)), now, halfHours); !until.Equal(now.Add(2 * time.Hour)) {
+		t.Errorf("until %v; want the named time", until)
 	}
 	if _, holds := l.Holds("b", "t1", now); holds {
 		t.Error("another agent is held")
@@ -73,14 +91,14 @@ func TestRunsSideBySideReachOneLimit(t *testing.T) {
 func TestAReleasedTaskStartsAndTheOthersWait(t *testing.T) {
 	var l schedule.Limits
 	now := time.Date(2026, 11, 23, 21, 0, 0, 0, time.UTC)
-	l.Reach("a", time.Time{}, now, halfHours)
+	l.Reach("a", quota, now, halfHours)
 	l.Release("a", "t1")
 	_, first := l.Holds("a", "t1", now)
 	_, second := l.Holds("a", "t2", now)
 	if first || !second {
 		t.Errorf("t1 held: %v, t2 held: %v; want only t2", first, second)
 	}
-	if until := l.Reach("a", time.Time{}, now.Add(time.Minute), halfHours); !until.Equal(now.Add(61 * time.Minute)) {
+	if until := l.Reach("a", quota, now.Add(time.Minute), halfHours); !until.Equal(now.Add(61 * time.Minute)) {
 		t.Errorf("until %v; want an hour, since it was reached again", until)
 	}
 	if _, first = l.Holds("a", "t1", now); !first {

@@ -32,14 +32,14 @@ var clis = []cli{
 	{
 		name: "claude", profile: "claude", about: "Claude Code, without a terminal.",
 		notes: []string{
-			"Claude Code prints its answer and exits. It skips actions that need a permission.",
+			"Claude Code prints its answer and exits. It skips actions that it has no permission for.",
 			"https://code.claude.com/docs/en/headless",
 		},
 	},
 	{
 		name: "codex", profile: "codex", about: "Codex, without a terminal.",
 		notes: []string{
-			"Codex works in the sandbox of its own settings, which may only read by default.",
+			"Codex runs commands in a sandbox of its own.",
 			"https://developers.openai.com/codex/noninteractive",
 		},
 	},
@@ -53,14 +53,14 @@ var clis = []cli{
 	{
 		name: "gemini", profile: "gemini", about: "Gemini CLI, without a terminal.",
 		notes: []string{
-			"Gemini CLI skips actions that need a permission. It trusts its directory.",
+			"Gemini CLI skips actions that it has no permission for. It trusts its directory.",
 			"https://geminicli.com/docs/cli/headless",
 		},
 	},
 	{
 		name: "opencode", profile: "opencode", about: "opencode, without a terminal.",
 		notes: []string{
-			"opencode may do what its own settings allow; it skips what they would ask for.",
+			"opencode works as an agent of its own with the permission below.",
 			"https://opencode.ai/docs/cli",
 		},
 	},
@@ -81,9 +81,10 @@ type foundCLI struct {
 	cli
 	path    string
 	project string   // where it works; "": in a directory of each task
-	tools   []string // the most it may use; none: no limit
+	may     access   // what it may do there
 	env     []string // names of variables with its login that are set here
 
+	network   []string        // of the sandbox; nil: the hosts of its profile
 	sandbox   sandbox.Profile // "": none
 	noSandbox string          // why it has none, although its profile knows what it needs in one
 }
@@ -142,16 +143,20 @@ func (c foundCLI) entry() string {
 	if c.profile != "" {
 		entry = append(entry, "  profile: "+c.profile)
 	}
-	if len(c.tools) > 0 {
-		tools, err := json.Marshal(c.tools)
-		if err != nil {
-			return ""
-		}
-		entry = append(entry, "  tools: "+string(tools))
+	if permission := c.permission(); permission != "" {
+		entry = append(entry, "  permission: "+string(permission))
 	}
 	entry = append(entry, "  exec: {"+exec+"}", "  timeout: 30m")
 	if c.sandbox != "" {
-		entry = append(entry, "  sandbox: {profile: "+string(c.sandbox)+"} # its project, its login, the hosts of its API; see docs/sandbox.md")
+		network := ""
+		if c.network != nil {
+			hosts, err := json.Marshal(c.network)
+			if err != nil {
+				return ""
+			}
+			network = ", network: " + string(hosts)
+		}
+		entry = append(entry, "  sandbox: {profile: "+string(c.sandbox)+network+"} # its project, its login, the hosts of its API; see docs/sandbox.md")
 	}
 	for _, line := range entry {
 		fmt.Fprintf(&text, "  %s%s\n", mark, line)
@@ -173,6 +178,9 @@ func (c foundCLI) exec() (string, error) {
 		var dir []byte
 		dir, err = json.Marshal(c.project)
 		text += fmt.Sprintf(", cwd: %s, workdirs: [%[1]s]", dir)
+		if c.may == inWorktree {
+			text += ", worktree: true"
+		}
 	}
 	return text, err
 }
@@ -186,6 +194,7 @@ func (c foundCLI) note() string {
 	if c.project != "" {
 		note += ", works in " + c.project
 	}
+	note += c.mayWords()
 	switch {
 	case c.sandbox != "":
 		note += ", in a sandbox"

@@ -3,6 +3,7 @@ package setup
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -27,6 +28,8 @@ type editor struct {
 
 	add, remove func(server []string) []string // arguments of the program; nil: it has a file
 
+	isThere, isMissing string // what the program says of an entry that keeps it from adding or removing one; "": none does
+
 	file  func() (string, error)     // where servers are entered
 	at    string                     // the member of the file that has the servers
 	entry func(command []string) any // the member for one server
@@ -39,7 +42,9 @@ var editors = []editor{
 		add: func(server []string) []string {
 			return append([]string{"mcp", "add", "--scope", "user", serverName, "--"}, server...)
 		},
-		remove: func([]string) []string { return []string{"mcp", "remove", "--scope", "user", serverName} },
+		remove:    func([]string) []string { return []string{"mcp", "remove", "--scope", "user", serverName} },
+		isThere:   "already exists in user config",
+		isMissing: "No MCP server named",
 	},
 	{
 		name: "codex", program: "codex", as: "codex",
@@ -84,8 +89,25 @@ func EditorNames() (names []string) {
 	return names
 }
 
-// FoundEditors returns the names of the editors that are installed.
-func FoundEditors() (names []string) {
+// ChangeEditors makes a change in each editor that is installed. One that fails doesn't keep the
+// next from it.
+func ChangeEditors(ctx context.Context, w io.Writer, c EditorChange) error {
+	var wrong []error
+	found := foundEditors()
+	for _, c.Editor = range found {
+		fmt.Fprintln(w)
+		if err := c.Make(ctx, w); err != nil {
+			wrong = append(wrong, fmt.Errorf("%s: %w", c.Editor, err))
+		}
+	}
+	if len(found) == 0 {
+		fmt.Fprintf(w, "none of %s is on PATH\n", strings.Join(EditorNames(), ", "))
+	}
+	return errors.Join(wrong...)
+}
+
+// foundEditors returns the names of the editors that are installed.
+func foundEditors() (names []string) {
 	for _, e := range editors {
 		if _, err := exec.LookPath(e.program); err == nil {
 			names = append(names, e.name)
@@ -136,22 +158,43 @@ func (c EditorChange) run(ctx context.Context, w io.Writer, e editor) error {
 	if c.Remove {
 		args = e.remove(c.Command)
 	}
-	program, err := exec.LookPath(e.program)
-	if err != nil {
+	if _, err := exec.LookPath(e.program); err != nil {
 		return fmt.Errorf("find %s: %w; install it, or put its directory on PATH", e.program, err)
 	}
 	fmt.Fprintf(w, "Runs:\n  %s\n", commandLine(append([]string{e.program}, args...)))
 	if yes, err := c.agreed(w); err != nil || !yes {
 		return err
 	}
-	said, err := exec.CommandContext(ctx, program, args...).CombinedOutput()
+	said, err := e.call(ctx, w, args)
+	switch {
+	case err == nil, c.Remove && saidThat(said, e.isMissing):
+		return nil
+	case c.Remove || !saidThat(said, e.isThere):
+		return err
+	}
+	remove := e.remove(c.Command)
+	fmt.Fprintf(w, "Replaces the entry:\n  %s\n", commandLine(append([]string{e.program}, remove...)))
+	if _, err := e.call(ctx, w, remove); err != nil {
+		return err
+	}
+	_, err = e.call(ctx, w, args)
+	return err
+}
+
+func saidThat(said []byte, words string) bool {
+	return words != "" && bytes.Contains(said, []byte(words))
+}
+
+// call runs the editor's program, and prints and returns what it said.
+func (e editor) call(ctx context.Context, w io.Writer, args []string) (said []byte, err error) {
+	said, err = exec.CommandContext(ctx, e.program, args...).CombinedOutput()
 	for line := range strings.Lines(string(said)) {
 		fmt.Fprintln(w, " ", term.OneLine(line))
 	}
 	if err != nil {
-		return fmt.Errorf("run %s: %w", e.program, err)
+		return said, fmt.Errorf("run %s: %w", e.program, err)
 	}
-	return nil
+	return said, nil
 }
 
 // edit changes the file of an editor.

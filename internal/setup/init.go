@@ -21,6 +21,7 @@ type InitOptions struct {
 	Schema    []byte // of configurations, for editors
 	DryRun    bool   // only show what would be written
 	Force     bool   // replace files that exist, and keep backups
+	Keep      bool   // do nothing if the configuration exists
 
 	Ask func(question string) (string, error) // asks a person; nil: defaults are taken
 }
@@ -43,14 +44,19 @@ func Init(ctx context.Context, w io.Writer, f InitOptions) error {
 	if root, err = filepath.Abs(root); err != nil {
 		return err
 	}
-	if _, err := os.Lstat(file); err == nil && !f.Force && !f.DryRun {
+	_, err = os.Lstat(file)
+	switch there := err == nil && !f.Force; {
+	case there && f.Keep:
+		_, err := fmt.Fprintln(w, "kept   ", file)
+		return err
+	case there && !f.DryRun:
 		return fmt.Errorf("%s is there already: edit it, or write another with --config FILE, or anew with --force", file)
 	}
-	found := findCLIs()
-	if f.Ask != nil {
-		if found, err = askAbout(found, f.Ask); err != nil {
-			return fmt.Errorf("ask about the first configuration: %w; mailboxd init --yes takes the defaults", err)
-		}
+	found, project := findCLIs(), proposedProject(file, root)
+	if f.Ask == nil {
+		setAccess(found, project, defaultAccess(project))
+	} else if found, err = askAbout(found, project, f.Ask); err != nil {
+		return fmt.Errorf("ask about the first configuration: %w; mailboxd init --yes takes the defaults", err)
 	}
 	f.File, f.Root = file, root
 	if err := proposeSandboxes(ctx, f, found); err != nil {
@@ -85,6 +91,7 @@ func printNextSteps(w io.Writer, f InitOptions, found []foundCLI) error {
 	if !f.IsDefault {
 		option = " --config " + term.ShellWord(f.File)
 	}
+	fmt.Fprint(w, worktreeHint(found, "mailboxd init --force"+option))
 	fmt.Fprintf(w, `
 Next, in two terminals:
   mailboxd serve%[1]s

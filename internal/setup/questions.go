@@ -6,28 +6,29 @@ import (
 	"path/filepath"
 	"strings"
 
-	"mailboxd/internal/agent"
 	"mailboxd/internal/exit"
 )
 
 // maxTries limits how often a question is asked again.
 const maxTries = 3
 
-// askAbout asks a person which of the found programs become agents, where they work, and
-// with which tools. A program that needs more than that stays commented out.
-func askAbout(found []foundCLI, ask func(question string) (string, error)) ([]foundCLI, error) {
+// askAbout asks a person where the found programs work, what they may do there, and which of them
+// become agents. A program that needs more than that stays commented out.
+func askAbout(found []foundCLI, standard string, ask func(question string) (string, error)) ([]foundCLI, error) {
 	if len(found) == 0 {
 		return nil, nil
 	}
-	project, err := askProject(ask)
+	project, err := askProject(standard, ask)
 	if err != nil {
 		return nil, err
 	}
+	may, err := askAccess(project, ask)
+	if err != nil {
+		return nil, err
+	}
+	setAccess(found, project, may)
 	var wanted []foundCLI
 	for _, c := range found {
-		if c.inProject && project != "" {
-			c.needs = ""
-		}
 		if c.needs != "" {
 			wanted = append(wanted, c)
 			continue
@@ -39,22 +40,13 @@ func askAbout(found []foundCLI, ask func(question string) (string, error)) ([]fo
 		if answer = strings.ToLower(answer); answer == "n" || answer == "no" {
 			continue
 		}
-		c.project = project
-		if agent.Profile(c.profile).LimitsTools() {
-			answer, err := ask(fmt.Sprintf("Tools of %s, such as Read,Edit,Bash [all that its own settings allow]: ", c.name))
-			if err != nil {
-				return nil, err
-			}
-			c.tools = strings.FieldsFunc(answer, func(r rune) bool { return r == ',' || r == ' ' })
-		}
 		wanted = append(wanted, c)
 	}
 	return wanted, nil
 }
 
 // askProject asks for the directory in which agents work; "" for none.
-func askProject(ask func(string) (string, error)) (string, error) {
-	standard := repository()
+func askProject(standard string, ask func(string) (string, error)) (string, error) {
 	shown := standard
 	if shown == "" {
 		shown = "none: an empty directory for each task"
@@ -99,11 +91,10 @@ func projectDirectory(answer string) (string, error) {
 	return dir, nil
 }
 
-// repository returns the git repository that the working directory is in; "" for none.
-func repository() string {
-	dir, err := os.Getwd()
-	for err == nil {
-		if _, missing := os.Stat(filepath.Join(dir, ".git")); missing == nil {
+// repositoryOf returns the git repository that a directory is in; "" for none.
+func repositoryOf(dir string) string {
+	for {
+		if isRepository(dir) {
 			return dir
 		}
 		above := filepath.Dir(dir)
@@ -112,5 +103,15 @@ func repository() string {
 		}
 		dir = above
 	}
-	return ""
+}
+
+// isRepository reports whether a directory has a .git that git accepts: a directory with a HEAD, or
+// a file that names one. Programs leave empty ones behind, which git ignores.
+func isRepository(dir string) bool {
+	git := filepath.Join(dir, ".git")
+	if _, err := os.Stat(filepath.Join(git, "HEAD")); err == nil {
+		return true
+	}
+	info, err := os.Stat(git)
+	return err == nil && info.Mode().IsRegular()
 }

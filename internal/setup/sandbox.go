@@ -3,8 +3,10 @@ package setup
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"mailboxd/internal/agent"
@@ -26,6 +28,10 @@ func proposeSandboxes(ctx context.Context, f InitOptions, found []foundCLI) erro
 		if c.needs != "" || len(agent.SandboxNeedsOf(agent.Profile(c.profile)).Hosts) == 0 {
 			continue // nobody knows what it needs
 		}
+		if found[i].network, err = c.providerHosts(); err != nil {
+			found[i].noSandbox = err.Error()
+			continue
+		}
 		if err := c.trySandbox(ctx, filepath.Dir(f.File), agent.OwnDirs{Root: f.Root, State: state}); err != nil {
 			found[i].noSandbox = term.OneLine(err.Error())
 			continue
@@ -42,7 +48,7 @@ func proposeSandboxes(ctx context.Context, f InitOptions, found []foundCLI) erro
 		}
 	}
 	for _, i := range able {
-		found[i].sandbox = sandbox.Workspace
+		found[i].sandbox = found[i].sandboxProfile()
 	}
 	return nil
 }
@@ -59,7 +65,7 @@ func askSandbox(ask func(question string) (string, error), names string) (bool, 
 // trySandbox says why the program can't have the sandbox of its entry; nil if it can.
 func (c foundCLI) trySandbox(ctx context.Context, configDir string, own agent.OwnDirs) error {
 	needs := agent.SandboxNeedsOf(agent.Profile(c.profile))
-	settings := sandbox.Settings{Profile: sandbox.Workspace, Home: belowHome(needs.Write), Read: belowHome(needs.Read)}
+	settings := sandbox.Settings{Profile: c.sandboxProfile(), Home: belowHome(needs.Write), Read: belowHome(needs.Read)}
 	if c.project != "" {
 		settings.Cwd = realPath(c.project)
 		if sandbox.Within(settings.Cwd.Real, realPath(configDir).Real) {
@@ -69,6 +75,25 @@ func (c foundCLI) trySandbox(ctx context.Context, configDir string, own agent.Ow
 	b := agent.Binding{ID: c.name, Profile: agent.Profile(c.profile), Command: []string{c.path}, Cwd: c.project, Sandbox: settings}
 	_, err := agent.TrySandbox(ctx, b, own)
 	return err
+}
+
+// providerHosts returns the hosts at which the environment has the program's provider, as entries of
+// a network list; nil for the usual ones. The gate of a sandbox passes on https alone.
+func (c foundCLI) providerHosts() (hosts []string, err error) {
+	for _, name := range c.env {
+		if !strings.HasSuffix(name, "_BASE_URL") {
+			continue
+		}
+		address, err := url.Parse(os.Getenv(name))
+		if err != nil || address.Scheme != "https" || sandbox.CheckHost(address.Host) != nil {
+			return nil, fmt.Errorf("%s is no https address of a host, and a sandbox reaches no other", name)
+		}
+		hosts = append(hosts, address.Host)
+	}
+	if hosts == nil {
+		return nil, nil
+	}
+	return slices.Concat(agent.SandboxNeedsOf(agent.Profile(c.profile)).Hosts, hosts), nil
 }
 
 func belowHome(names []string) (paths []sandbox.Path) {

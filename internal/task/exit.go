@@ -17,6 +17,7 @@ const (
 	CauseInterrupted    Cause = "interrupted"      // the daemon ended it
 	CauseLost           Cause = "lost"             // the keeper was gone, so the exit is unknown
 	CausePutBack        Cause = "put_back"         // the run does not count: its agent needs a login, or its provider reached a limit
+	CauseNotStarted     Cause = "not_started"      // the agent could not be started after the setup
 	CauseSandbox        Cause = "sandbox"          // the sandbox could not be made, so no agent ran
 	CauseNoAnswer       Cause = "spoke"            // the run ended without an answer, because its agent waits for others
 	CauseRefused        Cause = "refused"          // the run ended without an answer, after a message that is refused, such as the call of a tool
@@ -27,7 +28,7 @@ type Exit struct {
 	Code        int           `json:"code"`                // -1 when a signal ended it
 	Signal      string        `json:"signal,omitempty"`    // "SIGKILL (9)", or "" when it exited
 	Cause       Cause         `json:"cause,omitempty"`     // why it was ended
-	Reason      string        `json:"reason,omitempty"`    // the context's cause, if interrupted; why there was no sandbox
+	Reason      string        `json:"reason,omitempty"`    // the context's cause, if interrupted; why there was no sandbox, or no agent
 	PID         int           `json:"pid"`                 // of the process; the system may have reused it
 	Started     time.Time     `json:"started"`             // wall clock, as Finished
 	Finished    time.Time     `json:"finished"`            // when the process itself ended
@@ -36,6 +37,7 @@ type Exit struct {
 	OutputBytes int64         `json:"said,omitempty"`      // bytes of output and answer at that time
 	Sandboxed   bool          `json:"sandboxed,omitempty"` // the agent's processes were in a sandbox from their start
 	Confined    bool          `json:"confined,omitempty"`  // they were in the weaker sandbox, which holds less, from their start
+	Setup       bool          `json:"setup,omitempty"`     // the run ended in its setup, so no agent ran
 }
 
 // A Survivor is a process that outlived its run and was ended.

@@ -62,9 +62,10 @@ type Outcome struct {
 	// Hold, unless "", is the reason why the task waits before its next run: a person's
 	// login, the end of a ProviderLimit, a Reply, or the end of its Children. The Result
 	// explains it, and the attempt does not count. HoldUntil is when the limit ends, if the
-	// agent named a time.
+	// agent named a time; HoldShort says that it soon ends, as an overload does.
 	Hold      Reason
 	HoldUntil time.Time
+	HoldShort bool
 
 	// Unanswered, unless its Status is "", becomes the result if the agent's question gets
 	// no reply in time. It contains the question. Hold is Reply then.

@@ -11,7 +11,7 @@ import (
 // A Reason is why a task is held. The zero value is none.
 type Reason string
 
-// The reasons, the one that a person ought to deal with first before the others.
+// The reasons, in the order in which a person should handle them.
 const (
 	Approval      Reason = "approval"
 	Reply         Reason = "reply"
@@ -43,7 +43,7 @@ const (
 	Repair  Action = "repair"  // correct a file
 )
 
-// ReasonFacts are what is said and done about a Reason. The zero value is of an unknown one.
+// ReasonFacts are the texts about a Reason and its rules. The zero value is of an unknown one.
 //
 // Next may contain {agent}, {result} for the path of the result file, and {release}, {reply},
 // {thread} and {explain} for commands about the task.
@@ -54,13 +54,14 @@ type ReasonFacts struct {
 	Why      string // Sentence and Remedy in one clause, with {result}; "" to join the two
 	Needs    string // follows "waits for" in a list of tasks
 	Until    string // between Needs and the end of the hold; "" if the end isn't shown
+	Quotes   bool   // the last output of the run follows
 	Awaits   string // follows "waits for" in a conversation
 	Next     string // what a person can do, with the whole command; "" for nothing
 	Notice   string // the clause of a notice that the task waits for a person; "" if none is sent
 
 	Action      Action
-	NeedsPerson bool // it is listed first, since nothing else ends the hold
-	Lasts       bool // no verdict knows of it, so a verdict, a reload and a restart keep it
+	NeedsPerson bool // it is listed first, because only a person ends the hold
+	Lasts       bool // verdicts never contain it, so a verdict, a reload and a restart keep it
 }
 
 // reasons has the facts of every Reason, in the order of the constants.
@@ -73,13 +74,13 @@ var reasons = []ReasonFacts{
 	{
 		Reason: Reply, Action: Answer, NeedsPerson: true,
 		Sentence: "Its agent asked a question.", Remedy: "mailboxd reply",
-		Needs: "a reply to its agent", Until: " until ", Awaits: "a reply",
+		Needs: "a reply to its agent", Until: " until ", Awaits: "a reply", Notice: "its agent asked a question",
 		Next: "{reply}, or see what it asked: {thread}",
 	},
 	{
 		Reason: AuthRequired, Action: Release, NeedsPerson: true, Lasts: true,
 		Sentence: "Its agent needs a login.", Remedy: "mailboxd release", Why: "its agent needs a login, then: mailboxd release",
-		Needs: "a login of its agent, then release", Awaits: "the login of its agent",
+		Needs: "a login of its agent, then release", Quotes: true, Awaits: "the login of its agent",
 		Next: "log in to what {agent} runs, then {release}", Notice: "its agent needs a login",
 	},
 	{
@@ -115,8 +116,8 @@ var reasons = []ReasonFacts{
 	},
 	{
 		Reason: ProviderLimit, Action: Release, // it also ends by itself
-		Sentence: "The provider of its agent reached a usage limit.", Remedy: "mailboxd release tries at once",
-		Needs: "provider limit", Until: ", resumes ", Awaits: "the end of its provider's usage limit",
+		Sentence: "The provider of its agent reached a usage limit, or is overloaded.", Remedy: "mailboxd release tries at once",
+		Needs: "its provider", Until: ", tried again ", Quotes: true, Awaits: "its provider, which limits it or is overloaded",
 		Next: "nothing; it goes on by itself. To try at once: {release}",
 	},
 	{
@@ -166,7 +167,7 @@ func Reasons() []Reason {
 	return all
 }
 
-// Facts returns what is said and done about a reason.
+// Facts returns the ReasonFacts of a reason.
 func (r Reason) Facts() ReasonFacts {
 	at := slices.IndexFunc(reasons, func(f ReasonFacts) bool { return f.Reason == r })
 	if at < 0 {

@@ -15,7 +15,7 @@ func TestWhySaysOfEachReasonWhatAPersonCanDo(t *testing.T) {
 		task.Operator:      "an operator holds it: mailboxd release",
 		task.Recovered:     "it may have run before the ledger was lost or restored: mailboxd release runs it",
 		task.AuthRequired:  "its agent needs a login, then: mailboxd release",
-		task.ProviderLimit: "the provider of its agent reached a usage limit: mailboxd release tries at once",
+		task.ProviderLimit: "the provider of its agent reached a usage limit, or is overloaded: mailboxd release tries at once",
 		task.AnswerUnread:  "its agent has ended, and its answer can't be read: mailboxd release reads it again",
 		task.ResultInvalid: "results/t1.json is no result for it: correct or remove the file",
 		task.Children:      "its agent waits for the tasks that it delegated",

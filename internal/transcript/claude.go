@@ -15,7 +15,12 @@ import (
 // except for tools.
 func (r *Reader) claude(e *event) ([]Line, bool) {
 	switch e.Type {
-	case "system", "rate_limit_event", "stream_event", "thinking":
+	case "system":
+		if e.Subtype == "api_retry" {
+			return claudeRetry(e), true
+		}
+		return nil, true
+	case "rate_limit_event", "stream_event", "thinking":
 		return nil, true
 	case "assistant", "user":
 		return r.claudeBlocks(e), true

@@ -31,6 +31,32 @@ type codexItem struct {
 
 // codex reads an event of codex exec --json.
 func (r *Reader) codex(e *event) ([]Line, bool) {
+	if e.Type == "turn.failed" {
+		r.problem = "" // it is said again
+	}
+	before := r.warnOfProblem()
+	if e.Type != "error" {
+		lines, known := r.codexEvent(e)
+		return append(before, lines...), known
+	}
+	if lines, again := codexRetry(text(e.Message)); again {
+		return append(before, r.notice(lines[0].Text)...), true
+	}
+	r.problem = text(e.Message) // until the next event says whether it ended the run
+	return before, true
+}
+
+// warnOfProblem returns a problem that was not the failure of the run.
+func (r *Reader) warnOfProblem() []Line {
+	words := r.problem
+	r.problem = ""
+	if words == "" {
+		return nil
+	}
+	return r.notice("warning: " + words)
+}
+
+func (r *Reader) codexEvent(e *event) ([]Line, bool) {
 	switch e.Type {
 	case "thread.started", "turn.started", "item.updated":
 		return nil, true
@@ -40,8 +66,6 @@ func (r *Reader) codex(e *event) ([]Line, bool) {
 			return nil, false
 		}
 		return r.codexItem(&item, e.Type == "item.completed"), true
-	case "error":
-		return r.fail("the run", text(e.Message)), true
 	case "turn.failed":
 		var failure struct {
 			Message string `json:"message"`
@@ -79,7 +103,7 @@ func (r *Reader) codexItem(item *codexItem, completed bool) (lines []Line) {
 	case "web_search":
 		name, argument = "Search", item.Query
 	case "error":
-		return r.fail("a step", item.Message)
+		return r.notice("warning: " + item.Message)
 	}
 	if name == "" {
 		return nil

@@ -32,6 +32,9 @@ func (r *Reader) gemini(e *event) ([]Line, bool) {
 		}
 		return append(r.flush(), r.fail(cmp.Or(r.tools[e.ToolID], "a tool"), firstLine(cmp.Or(failureWords(e), text(e.Output))))...), true
 	case "error":
+		if e.Severity == "warning" {
+			return append(r.flush(), r.notice("warning: "+text(e.Message))...), true
+		}
 		return append(r.flush(), r.fail("a step", cmp.Or(text(e.Message), failureWords(e)))...), true
 	case "result":
 		lines := r.flush()

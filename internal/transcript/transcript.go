@@ -24,6 +24,7 @@ const (
 	Tool                // a tool that is used, with its most telling argument
 	Failure             // of a tool, or of the run
 	End                 // of the run: cost and time
+	Notice              // of the program: it tries its provider again, or warns
 )
 
 // A Line is a part of a transcript.
@@ -47,7 +48,12 @@ type Reader struct {
 	tools   map[string]string // the names of tools by the ids of their uses
 	partial strings.Builder   // words of the model that come in pieces
 	last    string            // the last words or failure, which an end repeats
+	problem string            // of Codex, which may be the failure of its run; "" for none
+	hidden  int               // events that aren't known
 }
+
+// Hidden returns how many events of the program were not shown, since they aren't known.
+func (r *Reader) Hidden() int { return r.hidden }
 
 // Session returns the session, as far as it is known.
 func (r *Reader) Session() Session { return r.session }
@@ -63,6 +69,12 @@ type event struct {
 	Subtype string `json:"subtype"`
 	Session string `json:"session_id"`
 	Cwd     string `json:"cwd"`
+
+	Attempt     int            `json:"attempt"` // of api_retry of Claude Code, and the next three
+	MaxRetries  int            `json:"max_retries"`
+	RetryDelay  float64        `json:"retry_delay_ms"`
+	ErrorStatus jsontext.Value `json:"error_status"`
+	Severity    string         `json:"severity"` // of an error of Gemini CLI
 
 	Tools    jsontext.Value `json:"tools"`     // of Claude Code's first event
 	Message  jsontext.Value `json:"message"`   // claude, cursor: an object; codex, gemini: words
@@ -99,7 +111,13 @@ func (r *Reader) Read(line []byte) []Line {
 		return append(r.flush(), raw...)
 	}
 	var e event
-	if json.Unmarshal(line, &e, lenient) != nil || r.session.Program == "" && !r.begins(&e) {
+	if json.Unmarshal(line, &e, lenient) != nil {
+		return append(r.flush(), raw...)
+	}
+	if r.session.Program == "" && !r.begins(&e) {
+		if e.Type == "system" && e.Subtype != "" && e.Session != "" {
+			return nil // of Claude Code, before its first one
+		}
 		return append(r.flush(), raw...)
 	}
 	if r.tools == nil {
@@ -118,13 +136,13 @@ func (r *Reader) Read(line []byte) []Line {
 		lines, known = r.claude(&e)
 	}
 	if !known {
-		return append(r.flush(), raw...)
+		r.hidden++
 	}
 	return lines
 }
 
 // Rest returns the words that have come so far in pieces, for the end of the output.
-func (r *Reader) Rest() []Line { return r.flush() }
+func (r *Reader) Rest() []Line { return append(r.warnOfProblem(), r.flush()...) }
 
 // begins reports whether an event is the first one of a known program.
 func (r *Reader) begins(e *event) bool {
@@ -178,12 +196,22 @@ func (r *Reader) use(id, name string, arguments jsontext.Value) []Line {
 
 // fail returns the failure of a tool or of the run, once.
 func (r *Reader) fail(what, why string) []Line {
-	words := strings.TrimSpace(why)
+	words := strings.TrimSpace(Plain(why))
 	if words == r.last && words != "" {
 		return nil
 	}
 	r.last = words
 	return []Line{{Failure, strings.TrimSpace(what + " failed: " + words)}}
+}
+
+// notice returns a sentence of the program, once.
+func (r *Reader) notice(words string) []Line {
+	words = strings.TrimSpace(Plain(words))
+	if words == "" || words == r.last {
+		return nil
+	}
+	r.last = words
+	return []Line{{Notice, words}}
 }
 
 // A price and the lengths of a run make its end.

@@ -11,7 +11,7 @@ import (
 	"mailboxd/internal/transcript"
 )
 
-var marks = map[transcript.Kind]string{transcript.Raw: "raw", transcript.Text: "text", transcript.Tool: "tool", transcript.Failure: "fail", transcript.End: "end"}
+var marks = map[transcript.Kind]string{transcript.Raw: "raw", transcript.Text: "text", transcript.Tool: "tool", transcript.Failure: "fail", transcript.End: "end", transcript.Notice: "note"}
 
 // shown returns the transcript of an output, a line for each part.
 func shown(output string) (lines []string, session transcript.Session) {
@@ -83,7 +83,7 @@ func TestToolsAreShownWithTheirMostTellingArgument(t *testing.T) {
 		`{"type":"tool_call","subtype":"completed","tool_call":{"readToolCall":{"args":{"path":"x"},"result":{"error":{"errorMessage":"no file"}}}}}`:             `fail: read failed: {"errorMessage":"no file"}`,
 		`{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"9","is_error":true,"content":"File does not exist.\nmore"}]}}`:                 "fail: a tool failed: File does not exist.",
 		`{"type":"result","subtype":"error_during_execution","is_error":true,"errors":["it broke"]}`:                                                              "fail: the run failed: it broke",
-		`{"type":"something","new":1}`: `raw: {"type":"something","new":1}`,
+		`{"type":"something","new":1}`: "",
 		`{"type":`:                     `raw: {"type":`,
 		`plain words`:                  `raw: plain words`,
 	} {
@@ -114,6 +114,147 @@ func TestTheOutputOfOtherAgentsStaysAsItIs(t *testing.T) {
 		if lines := r.Read([]byte(output)); len(lines) != 1 || lines[0] != (transcript.Line{Kind: transcript.Raw, Text: output}) {
 			t.Errorf("%q is shown as %v", output, lines)
 		}
+	}
+}
+
+// noted returns the notices of a fixture, of both outputs.
+func noted(t *testing.T, fixture string) (notes []string) {
+	t.Helper()
+	read := func(ending string, read func([]byte) []transcript.Line) {
+		text, err := os.ReadFile(filepath.Join("testdata", fixture+ending))
+		if err != nil {
+			text, _ = os.ReadFile(filepath.Join("../agent/testdata/profiles", fixture+ending)) // not every program prints to both
+		}
+		for line := range strings.Lines(string(text)) {
+			for _, l := range read([]byte(strings.TrimSuffix(line, "\n"))) {
+				if strings.Contains(l.Text, `{"`) || strings.HasPrefix(l.Text, "    at ") {
+					t.Errorf("%s shows %q", fixture, l.Text)
+				}
+				if l.Kind == transcript.Notice || l.Kind == transcript.Failure {
+					notes = append(notes, marks[l.Kind]+": "+l.Text)
+				}
+			}
+		}
+	}
+	var out transcript.Reader
+	var errs transcript.Errors
+	read(".out", out.Read)
+	read(".err", errs.Read)
+	return notes
+}
+
+func TestAProgramThatTriesItsProviderAgainIsShownInALine(t *testing.T) {
+	const unknown = "note: warning: Model metadata for `gpt-5` not found. Defaulting to fallback metadata; this can degrade performance and cause issues."
+	const limited = "fail: the run failed: exceeded retry limit, last status: 429 Too Many Requests"
+	for fixture, want := range map[string][]string{
+		"claude/retrying": {
+			"note: the provider limits requests; attempt 1 of 10, next in 1 s", "note: the provider limits requests; attempt 2 of 10, next in 2 s",
+			"note: the provider limits requests; attempt 3 of 10, next in 3 s", "note: the provider limits requests; attempt 4 of 10, next in 5 s",
+			"note: the provider limits requests; attempt 5 of 10, next in 9 s", "note: the provider limits requests; attempt 6 of 10, next in 20 s",
+			"note: the provider limits requests; attempt 7 of 10, next in 35 s", "note: the provider limits requests; attempt 8 of 10, next in 35 s",
+			"note: the provider limits requests; attempt 9 of 10, next in 35 s",
+		},
+		"claude/overloaded-retried": {
+			"note: the provider is overloaded; attempt 1 of 10, next in 1 s", "note: the provider is overloaded; attempt 2 of 10, next in 2 s",
+		},
+		"codex/rate": {
+			unknown, "note: the provider limits requests; attempt 1 of 5", "note: the provider limits requests; attempt 2 of 5",
+			"note: the provider limits requests; attempt 3 of 5", "note: the provider limits requests; attempt 4 of 5",
+			"note: the provider limits requests; attempt 5 of 5", limited,
+		},
+		"codex/unreachable": {unknown, "note: the provider can't be reached; it tries again"},
+		"codex/cut": {
+			unknown, "note: the connection to the provider broke; attempt 1 of 5", "note: the connection to the provider broke; attempt 2 of 5",
+			"note: the connection to the provider broke; attempt 3 of 5", "note: the connection to the provider broke; attempt 4 of 5",
+			"note: the connection to the provider broke; attempt 5 of 5",
+			"fail: the run failed: stream disconnected before completion: Transport error: network error: error decoding response body",
+		},
+		"codex/reconnected": {"note: the provider refuses the login; attempt 1 of 5"},
+		"gemini/retrying": {
+			"note: the provider is overloaded; attempt 1", "note: the provider is overloaded; attempt 2", "note: the provider is overloaded; attempt 3",
+			"note: the provider is overloaded; attempt 4", "note: the provider is overloaded; attempt 5",
+		},
+		"gemini/waiting":    {"note: the provider limits requests; attempt 1, next in 70 s", "note: the provider limits requests; attempt 2, next in 72 s"},
+		"gemini/retry-info": {"fail: the run failed: [API Error: You exceeded your current quota, please check your plan and billing details.\nSuggested retry after 3600s.]\nPlease wait and try again later. To increase your limits, request a quota increase through AI Studio, or switch to another /auth method"},
+		"gemini/key":        {"fail: the run failed: [API Error: API key not valid. Please pass a valid API key.]"},
+		"opencode/retrying": {
+			"note: the provider did not answer: The engine is currently overloaded, please try again later; attempt 1",
+			"note: the provider did not answer: The engine is currently overloaded, please try again later; attempt 2",
+			"note: the provider did not answer: The engine is currently overloaded, please try again later; attempt 3",
+			"note: the provider did not answer: The engine is currently overloaded, please try again later; attempt 4",
+			"note: the provider did not answer: The engine is currently overloaded, please try again later; attempt 5",
+		},
+	} {
+		if got := noted(t, fixture); !slices.Equal(got, want) {
+			t.Errorf("%s:\n%s\nwant\n%s", fixture, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+}
+
+func TestAProblemOfCodexThatDoesNotEndItsRunIsAWarning(t *testing.T) {
+	lines, _ := shown(`{"type":"thread.started","thread_id":"t"}` + "\n" + `{"type":"error","message":"the log is full"}` + "\n" +
+		`{"type":"item.completed","item":{"id":"1","type":"agent_message","text":"Done."}}` + "\n" + `{"type":"error","message":"odd"}`)
+	if want := []string{"note: warning: the log is full", "text: Done.", "note: warning: odd"}; !slices.Equal(lines, want) {
+		t.Errorf("shown as %q; want %q", lines, want)
+	}
+}
+
+func TestUnknownEventsOfAKnownProgramAreCountedAndNotShown(t *testing.T) {
+	var r transcript.Reader
+	for _, line := range []string{
+		`{"type":"system","subtype":"hook_started","session_id":"s"}`, `{"type":"system","subtype":"init","session_id":"s","tools":[]}`,
+		`{"type":"new","prompt":"secret"}`, `{"type":"newer"}`,
+	} {
+		if lines := r.Read([]byte(line)); len(lines) > 0 {
+			t.Errorf("%s is shown as %v", line, lines)
+		}
+	}
+	if r.Hidden() != 2 {
+		t.Errorf("%d events are counted; want 2", r.Hidden())
+	}
+}
+
+// The events with which a model or a tool goes on, and those that only say that a program lives.
+func TestOnlyEventsOfTheModelAndItsToolsAreProgress(t *testing.T) {
+	for line, idle := range map[string]string{
+		`{"type":"system","subtype":"init","session_id":"s"}`:                "",
+		`{"type":"assistant","message":{"content":[]}}`:                      "",
+		`{"type":"item.started","item":{"type":"command_execution"}}`:        "",
+		`{"type":"turn.completed","usage":{}}`:                               "",
+		`{"type":"message","role":"assistant","content":"x"}`:                "",
+		`{"type":"text","sessionID":"s","part":{"text":"x"}}`:                "",
+		`{"type":"something","new":1}`:                                       "",
+		`words`:                                                              "all",
+		`{"type":"system","subtype":"api_retry","attempt":1}`:                "all",
+		`{"type":"rate_limit_event"}`:                                        "all",
+		`{"type":"keep_alive"}`:                                              "all",
+		`{"type":"error","message":"Reconnecting... 1/5"}`:                   "all",
+		`{"type":"item.completed","item":{"type":"error","message":"odd"}}`:  "codex",
+		`{"type":"assistant","message":{"content":[]},"error":"rate_limit"}`: "claude",
+	} {
+		for _, p := range []string{"claude", "codex", "cursor", "gemini", "opencode"} {
+			if got := transcript.IsIdle(p, []byte(line)); got != (idle == "all" || idle == p) {
+				t.Errorf("IsIdle(%s, %s) = %v", p, line, got)
+			}
+		}
+	}
+}
+
+func TestWhatAProgramDoesNowIsReadFromTheEndOfItsOutput(t *testing.T) {
+	for output, want := range map[string]string{
+		begin: "",
+		begin + `{"type":"assistant","message":{"content":[{"type":"text","text":"One.\nTwo."}]}}` + "\n":                                                   "Two.",
+		begin + `{"type":"system","subtype":"api_retry","attempt":4,"max_retries":10,"retry_delay_ms":11500,"error_status":529}` + "\n" + `{"type":"assist`: "the provider is overloaded; attempt 4 of 10, next in 12 s",
+	} {
+		if got, known := transcript.Latest([]byte(output), []byte(output[len(begin)/2:])); got != want || !known {
+			t.Errorf("Latest(%s) = %q, %v; want %q", output, got, known, want)
+		}
+	}
+	if got, known := transcript.Latest([]byte("words\n"), []byte("words\n")); known {
+		t.Errorf("Latest of another agent = %q", got)
+	}
+	if got := transcript.LatestError([]byte("noise\nAttempt 2 failed with status 503. Retrying with backoff... x\n    at a {\n  status: 503\n}\n")); got != "the provider is overloaded; attempt 2" {
+		t.Errorf("LatestError = %q", got)
 	}
 }
 

@@ -19,6 +19,15 @@ func Command(verb string, id envelope.ID, flags ...string) string {
 	return strings.Join(words, " ")
 }
 
+// AskFurther is the command that asks on in the session of a task.
+func AskFurther(id envelope.ID) string {
+	name := " " + term.ShellWord(string(id))
+	if strings.HasPrefix(string(id), "-") {
+		name = "=" + term.ShellWord(string(id))
+	}
+	return "mailboxd ask --continue" + name + ` "..."`
+}
+
 // IsPlainID reports whether an id needs no quoting in a command line, and is no flag.
 func IsPlainID(id envelope.ID) bool {
 	return term.ShellWord(string(id)) == string(id) && !strings.HasPrefix(string(id), "-")

@@ -19,20 +19,21 @@ import (
 type Agent struct {
 	ID          string   `json:"agent_id"`
 	Profile     string   `json:"profile,omitempty"`
-	Binding     string   `json:"binding"` // exec, worker or inbox
+	Permission  string   `json:"permission,omitempty"` // of the profile's program; absent: what its own settings allow
+	Binding     string   `json:"binding"`              // exec, worker or inbox
 	Command     []string `json:"command"`
 	Inbox       string   `json:"inbox,omitempty"`        // the file in which somebody finds its tasks, below the mailbox
 	Found       string   `json:"found,omitempty"`        // the file that the command is
 	Manifest    string   `json:"manifest,omitempty"`     // the file that says what it may
 	Dialect     string   `json:"dialect"`                // in which it is asked, and answers
 	Overseer    string   `json:"overseer,omitempty"`     // who approves of what it answers
-	Delegates   []string `json:"delegates_to,omitempty"` // to whom its definition lets it hand work
+	Delegates   []string `json:"delegates_to,omitempty"` // the agents that its definition lets it delegate to
 	Concurrency int      `json:"concurrency"`
 	Paused      bool     `json:"paused,omitzero"`
 	Pending     string   `json:"pending,omitempty"` // until a reload: added, changed or removed, in the file
 	Replica     string   `json:"-"`                 // the id of its entry, when that has replicas
 
-	LimitedUntil time.Time `json:"limited_until,omitzero"` // its provider has reached a usage limit
+	LimitedUntil time.Time `json:"limited_until,omitzero"` // its provider does not serve it before
 	Problem      string    `json:"problem,omitempty"`      // why it could not be run now
 
 	Running int `json:"running"`
@@ -50,7 +51,7 @@ func (v Agent) Speaks() string {
 	return dialect + ", " + v.Overseer + " approves"
 }
 
-// Limit records that a task of the agent is held for a usage limit of its provider.
+// Limit records that a task of the agent is held because its provider does not serve it.
 func (v *Agent) Limit(t client.Task) {
 	if slices.Contains(t.Held, task.ProviderLimit) && t.Until.After(v.LimitedUntil) {
 		v.LimitedUntil = t.Until
@@ -93,7 +94,7 @@ func AgentTable(views []Agent) *term.Table {
 		case v.Paused:
 			command = term.Cell{Text: "paused; " + command.Text, Paint: term.Yellow}
 		case v.LimitedUntil.After(now):
-			command = term.Cell{Text: "provider limit until " + clock(v.LimitedUntil, now) + "; " + command.Text, Paint: term.Yellow}
+			command = term.Cell{Text: "its provider is tried again " + clock(v.LimitedUntil, now) + "; " + command.Text, Paint: term.Yellow}
 		}
 		if words := pendingWords[v.Pending]; words != "" && v.Problem == "" {
 			command = term.Cell{Text: strings.TrimSuffix(words+"; "+command.Text, "; "), Paint: term.Yellow}

@@ -54,6 +54,8 @@ func PrintEnd(w io.Writer, id envelope.ID, raw []byte) error {
 	}
 	if r.Review.Required {
 		s.Line("%s: %s", s.Paint(term.Yellow, "to review"), term.OneLine(cmp.Or(r.Review.Reason, "asked for")))
+	} else if r.Review.Reason != "" {
+		s.Line("%s: %s", s.Paint(term.Yellow, "note"), term.OneLine(r.Review.Reason))
 	}
 	parts := []string{s.Paint(term.Bold, term.OneLine(string(id))), s.Paint(paintOfStatus(r.Status), term.Escape(string(r.Status)))}
 	if r.Cost != nil && *r.Cost != (envelope.Cost{}) {
@@ -76,6 +78,9 @@ func (s WaitContext) HeldNote(t client.Task, short envelope.ID) string {
 	note := "the task waits for " + s.Wait(t)
 	if asked, known := s.Asked[t.ID]; known {
 		s.Asked = map[envelope.ID]client.Approval{short: asked}
+	}
+	if s.Quoted[t.ID] != "" {
+		s.Quoted = map[envelope.ID]string{short: s.Quoted[t.ID]}
 	}
 	t.ID = short
 	if next := s.next(t); next != "" {

@@ -45,6 +45,12 @@ func printPlan(w io.Writer, a client.Approval) {
 			fmt.Fprintf(w, "    %-8s %s\n", f.Name, escaped(f.Path+f.Words))
 		}
 		fmt.Fprintf(w, "    in       %s\n", escaped(PlaceOf(*a.Plan)))
+		if words := SetupWords(*a.Plan); words != "" {
+			fmt.Fprintf(w, "    setup    %s\n", escaped(words))
+		}
+	}
+	if a.Plan.Permission != "" {
+		fmt.Fprintf(w, "    may      %s\n", escaped(a.Plan.Permission))
 	}
 	fmt.Fprintf(w, "    tools    %s\n", escaped(tools))
 	fmt.Fprintf(w, "    budget   %s\n", limitsOf(a.Plan.Budget))
@@ -60,12 +66,39 @@ func printPlan(w io.Writer, a client.Approval) {
 func PlaceOf(p client.Plan) string {
 	in := cmp.Or(p.Cwd, "the run directory")
 	switch {
+	case p.Continues != "" && p.Cwd == "":
+		return "the run directory of " + string(p.Continues) + ", in its session"
+	case p.Continues != "" && p.Worktree:
+		return "the worktree of " + string(p.Continues) + ", in its session"
+	case p.Continues != "":
+		return in + ", in the session of " + string(p.Continues)
 	case p.Worktree && p.Base != "":
-		return "a clone of " + p.Base + " of the repository of " + in
+		return "a clone of " + p.Base + " of the repository of " + in + copiedWords(p)
 	case p.Worktree:
-		return "a clone of the repository of " + in
+		return "a clone of the repository of " + in + copiedWords(p)
 	}
 	return in
+}
+
+// copiedWords says what a clone gets of the working tree.
+func copiedWords(p client.Plan) string {
+	if len(p.Copy) == 0 {
+		return ""
+	}
+	return ", with copies of " + strings.Join(p.Copy, ", ")
+}
+
+// SetupWords is the command that prepares the worktree of a plan, and the hosts that it reaches if
+// they aren't those of the agent; "" for none.
+func SetupWords(p client.Plan) string {
+	switch hosts := p.Sandbox.SetupNetwork; {
+	case len(p.Setup) == 0:
+		return ""
+	case hosts == nil:
+		return commandLine(p.Setup)
+	default:
+		return commandLine(p.Setup) + ", with the network " + cmp.Or(strings.Join(hosts, ", "), "of no host")
+	}
 }
 
 // A Program is the program of a plan, or a script that its command names.
@@ -92,10 +125,9 @@ func Programs(p client.Plan) []Program {
 		return Program{name, cmp.Or(path, "not found"), ""}
 	}
 	all := []Program{of("file", p.Executable)}
-	scripts := maps.Clone(p.Files)
-	if scripts == nil {
-		scripts = maps.Clone(p.Versions)
-	}
+	scripts := map[string]string{}
+	maps.Copy(scripts, p.Versions)
+	maps.Copy(scripts, p.Files)
 	delete(scripts, p.Executable)
 	for _, path := range slices.Sorted(maps.Keys(scripts)) {
 		all = append(all, of("script", path))

@@ -78,6 +78,7 @@ func (f *Details) printState(s term.Screen, around WaitContext) {
 		name = s.Paint(term.Bold, term.OneLine(string(t.ShortID))) + "  " + term.OneLine(string(t.ID))
 	}
 	fmt.Fprintf(s, "%s  %s\n", name, s.Paint(PaintOf(t), StateWithReasons(t)))
+	around.Quoted = nil // "because" says it
 	if wait := around.Wait(t); wait != "" {
 		fmt.Fprintf(s, "  waits for  %s\n", hang(s, wait))
 	}

@@ -5,8 +5,11 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/envelope"
@@ -52,6 +55,11 @@ func PrintResultOf(w io.Writer, short envelope.ID, raw []byte, asJSON bool) erro
 	}
 	if r.Review.Required {
 		fmt.Fprintf(w, "  review    %s\n", term.Escape(cmp.Or(r.Review.Reason, "asked for")))
+	} else if r.Review.Reason != "" {
+		fmt.Fprintf(w, "  note      %s\n", term.Escape(r.Review.Reason))
+	}
+	if words := unknownEvents(r.Output); words != "" {
+		fmt.Fprintf(w, "  events    %s\n", term.Escape(words))
 	}
 	if r.Cost != nil && *r.Cost != (envelope.Cost{}) {
 		fmt.Fprintf(w, "  cost      %s\n", costWords(*r.Cost))
@@ -61,6 +69,23 @@ func PrintResultOf(w io.Writer, short envelope.ID, raw []byte, asJSON bool) erro
 	}
 	_, err := fmt.Fprintf(w, "  took      %s\n", r.Time.Wall)
 	return err
+}
+
+// unknownEvents says how many events of its program mailboxd didn't know, and of which kinds; "" for
+// none.
+func unknownEvents(o envelope.Output) string {
+	var extra struct {
+		Unknown map[string]int64 `json:"unknown_events"`
+	}
+	if json.Unmarshal(o.Extra, &extra) != nil || len(extra.Unknown) == 0 {
+		return "" // the agent's own member, or none
+	}
+	sum := int64(0)
+	for _, n := range extra.Unknown {
+		sum += n
+	}
+	kinds := slices.Sorted(maps.Keys(extra.Unknown))
+	return fmt.Sprintf("mailboxd does not know %d of its program, of the kinds %s", sum, strings.Join(kinds, ", "))
 }
 
 // indented indents a text. On a screen it breaks long lines between words.

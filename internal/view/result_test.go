@@ -24,3 +24,15 @@ func TestNothingAnAgentSaysReachesTheTerminalRaw(t *testing.T) {
 		t.Errorf("printed %q; want no control characters", out.String())
 	}
 }
+
+func TestAResultSaysWhichEventsOfItsProgramAreUnknown(t *testing.T) {
+	var out bytes.Buffer
+	r := envelope.Result{TaskID: "t", AgentID: "a", Status: envelope.OK}
+	r.Output = envelope.Output{Summary: "Done.", Extra: []byte(`{"unknown_events":{"new\u001b":2,"newer":1}}`)}
+	if err := view.PrintResult(&out, r.Encode(), false); err != nil {
+		t.Fatal(err)
+	}
+	if want := "  events    mailboxd does not know 3 of its program, of the kinds new\\u001b, newer\n"; !strings.Contains(out.String(), want) {
+		t.Errorf("printed\n%s\nwant %q", out.String(), want)
+	}
+}

@@ -2,6 +2,7 @@ package view
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"strings"
 
@@ -12,15 +13,19 @@ import (
 // A Transcript prints the output of an agent for people. It prints the events of known programs
 // as a transcript, and any other output as it is.
 type Transcript struct {
-	screen term.Screen
-	raw    io.Writer // of lines that are no events
-	reader transcript.Reader
-	line   []byte // an incomplete line that may be an event
-	passes bool   // the current line is printed as it comes
-	spoke  bool   // the last part was words of the model
+	screen  term.Screen
+	raw     io.Writer // of lines that are no events
+	reader  transcript.Reader
+	line    []byte // an incomplete line that may be an event
+	passes  bool   // the current line is printed as it comes
+	skips   bool   // the current line is an event that is too long, and not printed
+	hidden  int    // events that were not printed, beside those that the reader doesn't know
+	counted int    // of all of them, those that Close has named
+	spoke   bool   // the last part was words of the model
 }
 
-// maxEvent limits the length of an event. A longer line is printed as it is.
+// maxEvent limits the length of an event. A longer line of a known program is not printed, and
+// one of another agent is printed as it is.
 const maxEvent = 8 << 20
 
 // NewTranscript returns a Transcript that prints to a writer.
@@ -49,8 +54,16 @@ func (t *Transcript) Write(output []byte) (int, error) {
 
 // write prints a part of a line, which may be its end.
 func (t *Transcript) write(part []byte, whole bool) error {
+	if t.skips {
+		t.skips = !whole
+		return nil
+	}
 	if !t.passes {
 		t.line = append(t.line, part...)
+		if len(t.line) > maxEvent && t.isEvent() {
+			t.line, t.skips, t.hidden = nil, !whole, t.hidden+1
+			return nil
+		}
 		begin := bytes.TrimLeft(t.line, " \t")
 		if len(begin) > 0 && begin[0] != '{' || len(t.line) > maxEvent {
 			if err := t.print(t.reader.Rest()); err != nil {
@@ -72,12 +85,25 @@ func (t *Transcript) write(part []byte, whole bool) error {
 	return t.print(t.reader.Read(bytes.TrimSuffix(line, []byte("\n"))))
 }
 
-// Close prints what Write kept back. It doesn't close the writer.
+// isEvent reports whether the current line is an event of a known program.
+func (t *Transcript) isEvent() bool {
+	return t.reader.Session().Program != "" && bytes.HasPrefix(bytes.TrimLeft(t.line, " \t"), []byte("{"))
+}
+
+// Close prints what Write kept back, and how many events were not printed. It doesn't close the
+// writer.
 func (t *Transcript) Close() error {
 	err := t.print(t.reader.Rest())
+	if len(t.line) > 0 && t.isEvent() {
+		t.line, t.hidden = nil, t.hidden+1
+	}
 	if err == nil && len(t.line) > 0 {
 		_, err = t.raw.Write(t.line)
 		t.line = nil
+	}
+	if n := t.hidden + t.reader.Hidden() - t.counted; err == nil && n > 0 {
+		t.counted += n
+		err = t.put(term.Faint, fmt.Sprintf("  %s not shown; --raw prints them", count(n, "event")))
 	}
 	return err
 }
@@ -94,6 +120,8 @@ func (t *Transcript) print(parts []transcript.Line) error {
 			err = t.put(term.Cyan, "  "+term.OneLine(text))
 		case transcript.Failure:
 			err = t.put(term.Red, "  "+term.OneLine(text))
+		case transcript.Notice:
+			err = t.put(term.Yellow, "  "+term.OneLine(text))
 		case transcript.End:
 			err = t.put(term.Faint, "\n"+text)
 		}

@@ -26,7 +26,8 @@ a warning
 Done.
 
 1.2s, 1 turn, $0.50
-{"type":"cut`
+  1 event not shown; --raw prints them
+`
 
 const shownNarrow = `I look at the tests \u001b[2J first, since
 they say what has to hold.
@@ -38,7 +39,8 @@ a warning
 Done.
 
 1.2s, 1 turn, $0.50
-{"type":"cut`
+  1 event not shown; --raw prints them
+`
 
 func TestTheOutputOfAKnownProgramIsPrintedForPeople(t *testing.T) {
 	for columns, want := range map[int]string{0: shownPlain, 42: shownNarrow} {
@@ -57,6 +59,41 @@ func TestTheOutputOfAKnownProgramIsPrintedForPeople(t *testing.T) {
 				t.Errorf("%d columns, %d bytes a write:\n%s\nwant\n%s", columns, step, out.String(), want)
 			}
 		}
+	}
+}
+
+func TestAnEventThatIsTooLongIsNotPrinted(t *testing.T) {
+	var out bytes.Buffer
+	shown := view.NewTranscript(&out)
+	begin, _, _ := strings.Cut(claudeOutput, "\n")
+	for _, part := range []string{begin + "\n", `{"type":"user","x":"` + strings.Repeat("y", 9<<20), `"}` + "\nwords\n" + `{"type":"odd"}` + "\n"} {
+		if _, err := shown.Write([]byte(part)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := shown.Close(); err != nil || out.String() != "words\n  2 events not shown; --raw prints them\n" {
+		t.Errorf("%v, it printed %.80q", err, out.String())
+	}
+}
+
+func TestTheErrorsOfAProgramAreShownInLinesAndOthersByteForByte(t *testing.T) {
+	const printed = "Warning: x\x1b[2J\nAttempt 1 failed with status 503. Retrying with backoff... _ApiError: {\"error\":{}}\n    at a (b) {\n  status: 503\n}\nno line break, Att"
+	const want = "Warning: x\x1b[2J\n  the provider is overloaded; attempt 1\nno line break, Att"
+	for _, step := range []int{1, 7, len(printed)} {
+		var out bytes.Buffer
+		shown := view.NewErrorLog(&out)
+		for rest := printed; rest != ""; rest = rest[min(step, len(rest)):] {
+			if _, err := shown.Write([]byte(rest[:min(step, len(rest))])); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := shown.Close(); err != nil || out.String() != want {
+			t.Errorf("%d bytes a write: %v\n%q\nwant\n%q", step, err, out.String(), want)
+		}
+	}
+	var out bytes.Buffer
+	if _, err := view.NewErrorLog(&out).Write([]byte("wait.")); err != nil || out.String() != "wait." {
+		t.Errorf("%v, a plain beginning of a line is printed as %q", err, out.String())
 	}
 }
 

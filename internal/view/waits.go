@@ -24,6 +24,7 @@ type WaitContext struct {
 	Began  map[envelope.ID]time.Time       // when the agent of a running task started, or one was delivered
 	Asked  map[envelope.ID]client.Approval // what a person is asked about a task
 	Doing  map[envelope.ID]string          // how far a running task is, escaped
+	Quoted map[envelope.ID]string          // what the last run of a held task said about the hold, escaped
 
 	ShortIDs  bool // print short ids
 	Described bool // print a column of descriptions, even an empty one
@@ -42,6 +43,11 @@ func HasState(tasks []client.Task, state task.State) bool {
 // WaitsForApproval reports whether a task waits for the approval of a person.
 func WaitsForApproval(t client.Task) bool {
 	return t.State == task.Review || task.EndedBy(t.Held, task.Decide)
+}
+
+// Quotes reports whether what a task waits for is said in the words of its last run.
+func Quotes(t client.Task) bool {
+	return t.State == task.Held && slices.ContainsFunc(t.Held, func(r task.Reason) bool { return r.Facts().Quotes })
 }
 
 // NeedsPerson reports whether nothing but a person ends the wait of a task.
@@ -119,6 +125,8 @@ func (s WaitContext) hold(t client.Task, r task.Reason) string {
 		return s.approval(t)
 	case r.EndsWithBudget(t.Until, t.Deadline):
 		return "what other runs leave of its budget" // which has no time
+	case f.Quotes && s.Quoted[t.ID] != "":
+		return f.Needs + s.until(t, f.Until) + ": " + term.Cut(s.Quoted[t.ID], maxText)
 	case f.Until != "":
 		return f.Needs + s.until(t, f.Until)
 	}

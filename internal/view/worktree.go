@@ -98,6 +98,9 @@ func (f *Details) printWorktree(s term.Screen) {
 	if len(w.Uncommitted) > 0 {
 		s.Line("  without    %s: %s", count(len(w.Uncommitted)+w.Omitted, "uncommitted file"), names(w.Uncommitted, w.Omitted))
 	}
+	for _, what := range w.NotCopied {
+		fmt.Fprintf(s, "  not copied %s\n", term.OneLine(what))
+	}
 	if len(w.Submodules) > 0 {
 		s.Line("  without    the files of %s: %s", count(len(w.Submodules), "submodule"), names(w.Submodules, 0))
 	}

@@ -33,6 +33,7 @@ func outputOf(dir string) string {
 		return ""
 	}
 	var text bytes.Buffer
+	copyEnds(view.NewSetupLog(&text), filepath.Join(dir, runner.SetupFile))
 	show := view.NewTranscript(&text)
 	copyEnds(show, filepath.Join(dir, runner.StdoutFile))
 	_ = show.Close()
@@ -106,6 +107,7 @@ func (s *server) output(w http.ResponseWriter, r *http.Request) {
 // newOutputTail copies the output of a run for people.
 func newOutputTail(dir string, out io.Writer) *reader.Tail {
 	tail := reader.NewTail(dir)
+	tail.Add(runner.SetupFile, view.NewSetupLog(term.NewSanitizer(out)))
 	tail.Add(runner.StdoutFile, view.NewTranscript(term.NewSanitizer(out)))
 	tail.Add(runner.StderrFile, term.NewSanitizer(out))
 	return tail

@@ -24,9 +24,9 @@ func (e *ConflictError) Error() string {
 var ErrApplied = errors.New("the working tree has these changes already")
 
 // Apply puts a patch into the working tree of a source repository. It changes nothing unless
-// all of the patch applies, and no file that the patch changes has uncommitted changes. It
-// changes neither the index nor a branch.
-func (s Store) Apply(ctx context.Context, source string, patch []byte) error {
+// all of the patch applies, and no file that the patch changes has uncommitted changes, other than
+// those of an earlier patch that was applied before it. It changes neither the index nor a branch.
+func (s Store) Apply(ctx context.Context, source string, earlier, patch []byte) error {
 	if len(patch) == 0 {
 		return nil
 	}
@@ -47,8 +47,24 @@ func (s Store) Apply(ctx context.Context, source string, patch []byte) error {
 		return err
 	}
 	own = own.strict()
-	_, _ = own.run(ctx, nil, "update-index", "-q", "--refresh")                       // fails if any file has changes; apply looks at those of the patch
-	if _, err = own.run(ctx, patch, applyArgs("--check", "--index")...); err == nil { // files as committed
+	err = r.apply(ctx, own, commit, patch)
+	if _, conflict := errors.AsType[*ConflictError](err); !conflict || len(earlier) == 0 {
+		return err
+	}
+	if _, changed := own.run(ctx, earlier, applyArgs("--cached")...); changed != nil {
+		return err // it is part of HEAD, or was changed since
+	}
+	if again := r.apply(ctx, own, commit, patch); again == nil || errors.Is(again, ErrApplied) {
+		return again
+	}
+	return err
+}
+
+// apply applies a patch to a working tree that is as in an index.
+func (r repository) apply(ctx context.Context, own git, commit string, patch []byte) error {
+	_, _ = own.run(ctx, nil, "update-index", "-q", "--refresh") // fails if any file has changes; apply looks at those of the patch
+	_, err := own.run(ctx, patch, applyArgs("--check", "--index")...)
+	if err == nil { // files as in the index
 		if err := r.checkEmbedded(ctx, own, commit, patch); err != nil {
 			return err
 		}
@@ -118,6 +134,7 @@ type Commit struct {
 	Branch  string
 	Message string
 	Author  string // a name
+	Earlier []byte // a patch that the commit has before its own
 	Time    time.Time
 }
 
@@ -158,6 +175,11 @@ func (s Store) FetchBranch(ctx context.Context, source string, patch []byte, c C
 func (g git) commit(ctx context.Context, patch []byte, c Commit) (string, error) {
 	if _, err := g.run(ctx, nil, "read-tree", c.Parent); err != nil {
 		return "", err
+	}
+	if len(c.Earlier) > 0 {
+		if _, err := g.run(ctx, c.Earlier, applyArgs("--cached")...); err != nil {
+			return "", err
+		}
 	}
 	if len(patch) > 0 {
 		g = g.strict()

@@ -17,10 +17,11 @@ type Request struct {
 	Task     string
 	Revision int
 	Attempt  int
-	Source   string // a directory in the working tree of a repository
-	Base     string // the branch, tag or commit that it begins with; "": HEAD
-	Resolved bool   // Source has no symbolic links; one that is there now was made after a check
-	After    *Clone // the clone of an earlier run whose work this one goes on with; nil: none
+	Source   string   // a directory in the working tree of a repository
+	Base     string   // the branch, tag or commit that it begins with; "": HEAD
+	Resolved bool     // Source has no symbolic links; one that is there now was made after a check
+	Copy     []string // files and directories below the top of the source, which git need not have; see CheckCopy
+	After    *Clone   // the clone of an earlier run whose work this one goes on with; nil: none
 }
 
 // maxListed limits the uncommitted files in a record.
@@ -55,13 +56,16 @@ func (s Store) Create(ctx context.Context, q Request) (Clone, error) {
 		Dir:    filepath.Join(dir, q.Run, cloneName(r.top)),
 		Source: r.top, Objects: r.objects, Prefix: r.prefix, Commit: commit, Created: time.Now(),
 	}
+	for _, name := range q.Copy {
+		c.Copied = append(c.Copied, filepath.Clean(name))
+	}
 	if err := s.list(ctx, r, &c); err != nil {
 		return Clone{}, err
 	}
 	if err := s.makeDir(&c); err != nil {
 		return Clone{}, err
 	}
-	if err := s.fill(ctx, r, c, patch); err != nil {
+	if err := s.fill(ctx, r, &c, patch); err != nil {
 		return Clone{}, errors.Join(err, s.Remove(c))
 	}
 	return c, nil
@@ -122,8 +126,8 @@ func (s Store) makeDir(c *Clone) error {
 	return nil
 }
 
-// fill makes the repository of a clone, and its files. No agent has been there yet.
-func (s Store) fill(ctx context.Context, r repository, c Clone, patch []byte) error {
+// fill makes the repository of a clone, and its files, also the copied ones. No agent has been there yet.
+func (s Store) fill(ctx context.Context, r repository, c *Clone, patch []byte) error {
 	if err := r.lend(ctx, git{dir: c.Dir}, c.Dir, false, "--initial-branch="+c.Branch); err != nil {
 		return err
 	}
@@ -154,7 +158,7 @@ func (s Store) fill(ctx context.Context, r repository, c Clone, patch []byte) er
 	if at, err := filepath.EvalSymlinks(c.Cwd()); err != nil || at != filepath.Join(dir, c.Prefix) {
 		return &RepositoryError{filepath.Join(c.Source, c.Prefix), "HEAD has a link in its place"}
 	}
-	return nil
+	return s.copyFiles(ctx, r, c)
 }
 
 // list finds what the clone won't have: uncommitted files and submodules.
@@ -164,17 +168,14 @@ func (s Store) list(ctx context.Context, r repository, c *Clone) error {
 		return err
 	}
 	defer remove()
-	if err := os.WriteFile(filepath.Join(own.gitDir, "HEAD"), []byte(c.Commit+"\n"), 0o600); err != nil {
-		return err
-	}
-	if err := r.indexFor(ctx, own, c.Commit); err != nil {
-		return err
-	}
-	text, err := own.run(ctx, nil, "-c", r.exclude(), "status", "--porcelain", "-z", "--ignore-submodules=all", "--untracked-files=normal", "--no-renames")
+	lines, err := r.status(ctx, own, c.Commit)
 	if err != nil {
 		return err
 	}
-	for _, line := range split(text) {
+	if c.Before, err = r.state(ctx, lines); err != nil {
+		return err
+	}
+	for _, line := range lines {
 		if len(c.Uncommitted) == maxListed {
 			c.Omitted++
 		} else if len(line) > 3 {

@@ -19,7 +19,7 @@ const (
 	maxChanged = 256 << 20
 )
 
-// A Diff is the work in a clone: the difference between the start commit and the files now.
+// A Diff is the work in a clone: the difference between its start and the files now.
 type Diff struct {
 	Patch   []byte // empty without a difference
 	Summary Summary
@@ -65,27 +65,28 @@ func (s Store) Diff(ctx context.Context, c Clone) (Diff, error) {
 		return Diff{}, err
 	}
 	defer remove()
-	if _, err := own.run(ctx, nil, "read-tree", c.Commit); err != nil {
+	start, err := s.begin(ctx, own, c)
+	if err != nil {
 		return Diff{}, err
 	}
 	var d Diff
-	if d.Summary.Skipped, err = own.takeFiles(ctx, r); err != nil {
+	if d.Summary.Skipped, err = own.takeFiles(ctx, r, c.Copied); err != nil {
 		return Diff{}, err
 	}
-	if d.Patch, err = own.runAtMost(ctx, MaxPatch, diffArgs(c.Commit, "--patch", "--binary", "--full-index")...); errors.Is(err, errTooLong) {
+	if d.Patch, err = own.runAtMost(ctx, MaxPatch, diffArgs(start, "--patch", "--binary", "--full-index")...); errors.Is(err, errTooLong) {
 		return Diff{}, &TooLargeError{fmt.Sprintf("the patch is larger than %d MiB", MaxPatch>>20)}
 	}
 	if err != nil {
 		return Diff{}, err
 	}
-	text, err := own.run(ctx, nil, diffArgs(c.Commit, "--numstat", "-z")...)
+	text, err := own.run(ctx, nil, diffArgs(start, "--numstat", "-z")...)
 	if err != nil {
 		return Diff{}, err
 	}
 	return d, d.Summary.count(text)
 }
 
-// diffArgs compares the index with a commit.
+// diffArgs compares the index with a commit or a tree.
 func diffArgs(commit string, how ...string) []string {
 	args := append([]string{"diff-index", "--cached"}, how...)
 	return append(args, "--find-renames", "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=all",
@@ -94,8 +95,8 @@ func diffArgs(commit string, how ...string) []string {
 
 // takeFiles puts the files of the working tree into the index. It returns what it leaves out:
 // nested repositories and changed submodules, in which git would run, bare repositories, whose
-// files git would obey, and names that git refuses.
-func (g git) takeFiles(ctx context.Context, r repository) (skipped []string, err error) {
+// files git would obey, and names that git refuses. Copied files are no work.
+func (g git) takeFiles(ctx context.Context, r repository, copied []string) (skipped []string, err error) {
 	submodules, err := g.submodules(ctx)
 	if err != nil {
 		return nil, err
@@ -114,7 +115,9 @@ func (g git) takeFiles(ctx context.Context, r repository) (skipped []string, err
 		changed.skip[path] = true
 	}
 	for _, path := range split(text) {
-		changed.add(root, path)
+		if !isCopied(path, copied) {
+			changed.add(root, path)
+		}
 	}
 	if changed.bytes > maxChanged {
 		return nil, &TooLargeError{fmt.Sprintf("the changed files have %d MiB, more than %d MiB", changed.bytes>>20, maxChanged>>20)}

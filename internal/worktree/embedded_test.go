@@ -105,7 +105,7 @@ func TestNoPatchPutsARepositoryIntoAProject(t *testing.T) {
 			p.write("ignored/objects/x.log", "")
 			p.write("ignored/refs/x.log", "")
 			before := p.git("status", "--porcelain", "--ignored")
-			err := p.store.Apply(t.Context(), p.dir, []byte(c.patch))
+			err := p.store.Apply(t.Context(), p.dir, nil, []byte(c.patch))
 			if conflict, ok := errors.AsType[*worktree.ConflictError](err); !ok || !strings.Contains(conflict.Error(), c.want) {
 				t.Errorf("Apply = %v; want a conflict with %q", err, c.want)
 			}

@@ -18,11 +18,35 @@ const PatchFile = "diff.patch"
 
 // Work is what became of a clone when its run ended.
 type Work struct {
-	File    string  `json:"file,omitempty"`   // of the patch, from the directory of the records; "" without a difference
-	Digest  string  `json:"digest,omitempty"` // SHA-256 of the patch
-	Summary Summary `json:"summary"`
-	Problem string  `json:"problem,omitempty"` // why there is no patch, although there may be a difference
-	Failed  bool    `json:"failed,omitempty"`  // the run failed; the next attempt starts afresh
+	KeptPatch         // without a File if there is no difference
+	Run       string  `json:"run_dir,omitempty"` // the directory of the run, from the directory of the records
+	Summary   Summary `json:"summary"`
+	Problem   string  `json:"problem,omitempty"` // why there is no patch, although there may be a difference
+	Failed    bool    `json:"failed,omitempty"`  // the run failed; the next attempt starts afresh
+}
+
+// A KeptPatch is a patch in the directory of a run.
+type KeptPatch struct {
+	File   string `json:"file,omitempty"`   // from the directory of the records; "": none
+	Digest string `json:"digest,omitempty"` // SHA-256 of the patch
+}
+
+// keep makes a patch durable.
+func (s Store) keep(file string, patch []byte) (k KeptPatch, err error) {
+	sum := sha256.Sum256(patch)
+	k.Digest = hex.EncodeToString(sum[:])
+	if k.File, err = filepath.Rel(s.Records, file); err != nil { // a state directory may move
+		return k, err
+	}
+	return k, WriteFile(file, patch)
+}
+
+// read reads a kept patch; nil for none.
+func (s Store) read(k *KeptPatch) ([]byte, error) {
+	if k == nil || k.File == "" {
+		return nil, nil
+	}
+	return ReadPatch(filepath.Join(s.Records, k.File), k.Digest)
 }
 
 // Keep makes the work of a run durable: the patch in the directory of the run, the summary in
@@ -35,12 +59,7 @@ func (s Store) Keep(ctx context.Context, c Clone, runDir string, failed bool) (C
 	}
 	w := Work{Summary: d.Summary, Failed: failed}
 	if err == nil && len(d.Patch) > 0 {
-		sum := sha256.Sum256(d.Patch)
-		w.Digest = hex.EncodeToString(sum[:])
-		file := filepath.Join(runDir, PatchFile)
-		if w.File, err = filepath.Rel(s.Records, file); err == nil { // a state directory may move
-			err = WriteFile(file, d.Patch)
-		}
+		w.KeptPatch, err = s.keep(filepath.Join(runDir, PatchFile), d.Patch)
 	}
 	switch {
 	case lacks(err):
@@ -48,6 +67,7 @@ func (s Store) Keep(ctx context.Context, c Clone, runDir string, failed bool) (C
 	case err != nil:
 		w = Work{Problem: err.Error(), Failed: failed}
 	}
+	w.Run, _ = filepath.Rel(s.Records, runDir) // without it, the record goes with the clone
 	c.Work = &w
 	return c, s.write(c)
 }

@@ -25,9 +25,9 @@ func (s Store) Remove(c Clone) error {
 }
 
 // Clear removes the files of a clone. The record stays as long as there is a patch, so that the
-// work can still be applied.
+// work can still be applied, or the directory of the run, so that its session can be continued.
 func (s Store) Clear(c Clone, now time.Time) error {
-	if !s.hasPatch(c) {
+	if !s.isUseful(c) {
 		return s.Remove(c)
 	}
 	if err := dirtree.Remove(filepath.Dir(c.Dir)); err != nil {
@@ -37,16 +37,20 @@ func (s Store) Clear(c Clone, now time.Time) error {
 	return s.Update(c)
 }
 
-// Forget removes the record of a clone without files if its patch is gone too.
+// Forget removes the record of a clone without files if its patch and its run are gone too.
 func (s Store) Forget(c Clone) error {
-	if c.Removed.IsZero() || s.hasPatch(c) {
+	if c.Removed.IsZero() || s.isUseful(c) {
 		return nil
 	}
 	return os.Remove(s.recordFile(c.Run))
 }
 
-func (s Store) hasPatch(c Clone) bool {
+// isUseful reports whether the record of a clone without files is still of use.
+func (s Store) isUseful(c Clone) bool {
 	file := s.PatchFile(c)
+	if file == "" && c.Work != nil && c.Work.Run != "" {
+		file = filepath.Join(s.Records, c.Work.Run)
+	}
 	if file == "" {
 		return false
 	}

@@ -51,6 +51,16 @@ func find(ctx context.Context, dir string) (repository, error) {
 	}, err
 }
 
+// CheckSource returns a *RepositoryError if no clone can be made of the repository that a directory
+// is part of: git is missing, there is no repository, or it has no commit yet.
+func CheckSource(ctx context.Context, dir string) error {
+	r, err := find(ctx, dir)
+	if err == nil {
+		_, err = r.head(ctx)
+	}
+	return err
+}
+
 // head returns the commit of HEAD.
 func (r repository) head(ctx context.Context) (string, error) {
 	text, err := git{dir: r.top}.run(ctx, nil, "rev-parse", "--verify", "-q", "HEAD^{commit}")

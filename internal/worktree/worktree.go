@@ -16,6 +16,7 @@
 package worktree
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -36,20 +37,28 @@ type Store struct {
 
 // A Clone is the clone that one run works in.
 type Clone struct {
-	Run         string    `json:"run"`
-	Task        string    `json:"task"`
-	Revision    int       `json:"revision"`
-	Attempt     int       `json:"attempt"`
-	Dir         string    `json:"dir"`     // the clone
-	Source      string    `json:"source"`  // the working tree of the source repository
-	Prefix      string    `json:"prefix"`  // of the run's directory below either; "" or with a final slash
-	Objects     string    `json:"objects"` // of the source repository, which the clone reads
-	Commit      string    `json:"commit"`  // the work starts from this one
-	Branch      string    `json:"branch"`
-	Created     time.Time `json:"created"`
-	Uncommitted []string  `json:"uncommitted,omitempty"` // files of the source that the clone doesn't have
-	Omitted     int       `json:"omitted,omitempty"`     // further ones, beyond maxListed
-	Submodules  []string  `json:"submodules,omitempty"`  // which the clone has as empty directories
+	Run         string            `json:"run"`
+	Task        string            `json:"task"`
+	Revision    int               `json:"revision"`
+	Attempt     int               `json:"attempt"`
+	Dir         string            `json:"dir"`     // the clone
+	Source      string            `json:"source"`  // the working tree of the source repository
+	Prefix      string            `json:"prefix"`  // of the run's directory below either; "" or with a final slash
+	Objects     string            `json:"objects"` // of the source repository, which the clone reads
+	Commit      string            `json:"commit"`  // the work starts from this one
+	Branch      string            `json:"branch"`
+	Created     time.Time         `json:"created"`
+	Uncommitted []string          `json:"uncommitted,omitempty"`  // files of the source that the clone doesn't have
+	Omitted     int               `json:"omitted,omitempty"`      // further ones, beyond maxListed
+	Before      map[string]string `json:"source_state,omitempty"` // of the source, when the clone was made
+	Submodules  []string          `json:"submodules,omitempty"`   // which the clone has as empty directories
+	Copied      []string          `json:"copied,omitempty"`       // files and directories of the source that are no work of the run
+	NotCopied   []string          `json:"not_copied,omitempty"`   // paths below Copied that the clone doesn't have, with the reasons
+
+	Prepared bool `json:"prepared,omitempty"` // the setup of a run in Dir has succeeded
+
+	Owner   string     `json:"owner,omitempty"`   // the run that Dir was made for, if this one continues in its clone
+	Earlier *KeptPatch `json:"earlier,omitempty"` // the work there that the source repository had before; nil: none
 
 	Device uint64 `json:"device"` // identity of Dir, so that another directory in its place is noticed
 	Inode  uint64 `json:"inode"`
@@ -127,7 +136,7 @@ func (s Store) Open(run string) (c Clone, ok bool, err error) {
 	if err == nil {
 		err = json.Unmarshal(text, &c)
 	}
-	if err == nil && (c.Run != run || !filepath.IsAbs(c.Dir) || filepath.Base(filepath.Dir(c.Dir)) != run) {
+	if err == nil && (c.Run != run || !filepath.IsAbs(c.Dir) || filepath.Base(filepath.Dir(c.Dir)) != cmp.Or(c.Owner, run)) {
 		err = fmt.Errorf("%s is not the record of a clone", s.recordFile(run)) // Remove removes the directory above Dir
 	}
 	if err != nil {

@@ -97,7 +97,7 @@ func (p *project) diff(c worktree.Clone) worktree.Diff {
 
 func (p *project) apply(d worktree.Diff) {
 	p.t.Helper()
-	if err := p.store.Apply(p.t.Context(), p.dir, d.Patch); err != nil {
+	if err := p.store.Apply(p.t.Context(), p.dir, nil, d.Patch); err != nil {
 		p.t.Fatalf("Apply: %v\n%s", err, d.Patch)
 	}
 }
@@ -141,7 +141,7 @@ func TestWorkInACloneReachesTheProjectOnlyByApply(t *testing.T) {
 	if status := p.git("status", "--porcelain"); status != " M README.md\n?? new.txt\n" {
 		t.Errorf("status after apply = %q; want an untouched index", status)
 	}
-	if err := p.store.Apply(t.Context(), p.dir, d.Patch); !errors.Is(err, worktree.ErrApplied) {
+	if err := p.store.Apply(t.Context(), p.dir, nil, d.Patch); !errors.Is(err, worktree.ErrApplied) {
 		t.Errorf("second Apply = %v; want ErrApplied", err)
 	}
 }
@@ -229,12 +229,12 @@ func TestLinksAreNeverFollowed(t *testing.T) {
 	}
 	patch := []byte("diff --git a/sub/new b/sub/new\nnew file mode 100644\n--- /dev/null\n+++ b/sub/new\n@@ -0,0 +1 @@\n+x\n")
 	p.apply(d) // the project has the link now
-	if err := p.store.Apply(t.Context(), p.dir, patch); err == nil {
+	if err := p.store.Apply(t.Context(), p.dir, nil, patch); err == nil {
 		t.Error("a patch was applied behind a link")
 	}
 	for _, name := range []string{"../escape", ".git/hooks/post-commit", "/tmp/escape-of-mailboxd"} {
 		patch := []byte("diff --git a/" + name + " b/" + name + "\nnew file mode 100755\n--- /dev/null\n+++ b/" + name + "\n@@ -0,0 +1 @@\n+x\n")
-		if err := p.store.Apply(t.Context(), p.dir, patch); err == nil {
+		if err := p.store.Apply(t.Context(), p.dir, nil, patch); err == nil {
 			t.Errorf("a patch of %s was applied", name)
 		}
 	}
@@ -316,7 +316,7 @@ func TestApplyRefusesFilesWithUncommittedChanges(t *testing.T) {
 	write(t, filepath.Join(c.Dir, "new.txt"), "new\n")
 	d := p.diff(c)
 	p.write("README.md", "zero\none\ntwo\nthree\n")
-	err := p.store.Apply(t.Context(), p.dir, d.Patch)
+	err := p.store.Apply(t.Context(), p.dir, nil, d.Patch)
 	conflict, ok := errors.AsType[*worktree.ConflictError](err)
 	if !ok || !strings.Contains(conflict.Error(), "README.md has changes that are not committed") {
 		t.Errorf("Apply = %v; want a conflict in README.md", err)
@@ -383,7 +383,7 @@ func TestSubdirectoriesAndLinkedWorktreesAreSources(t *testing.T) {
 	}
 	write(t, filepath.Join(c.Cwd(), "main.txt"), "changed\n")
 	d := p.diff(c)
-	if err := p.store.Apply(t.Context(), c.Source, d.Patch); err != nil {
+	if err := p.store.Apply(t.Context(), c.Source, nil, d.Patch); err != nil {
 		t.Fatal(err)
 	}
 	if got := gitIn(t, linked, "status", "--porcelain"); got != " M sub/main.txt\n" {
