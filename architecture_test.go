@@ -68,6 +68,7 @@ var owners = map[string][]string{
 	"golang.org/x/crypto/ssh":                    {"internal/proof"},
 	"github.com/santhosh-tekuri/jsonschema/v6":   {"internal/schema"},
 	"github.com/modelcontextprotocol/go-sdk/mcp": {"internal/mcpserver"},
+	"github.com/bluekeyes/go-gitdiff/gitdiff":    {"internal/web"},
 }
 
 func TestImportsGoOnlyToRowsBelow(t *testing.T) {

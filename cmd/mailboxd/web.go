@@ -88,7 +88,7 @@ const demoPause = 7 * time.Second // between two tasks of the demo
 // pageOf returns the options of the page of a configuration.
 func pageOf(g *globals, cfg config.Config) web.Options {
 	return web.Options{
-		Location: locationOf(cfg), Version: version(), Approve: cfg.Web.Approve != "off", User: "user",
+		Location: locationOf(cfg), Version: version(), Approve: cfg.Web.Approve != "off", User: "user", StopsAgents: cfg.StopAgentsOnExit,
 		Agents: func(ctx context.Context) ([]view.Agent, error) {
 			if edited, err := g.partial(io.Discard); err == nil {
 				return agentViews(ctx, edited)

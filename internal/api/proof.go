@@ -85,7 +85,7 @@ func (d *Server) proven(ctx context.Context, who core.Person, verb string, id en
 // confirmed has a person type a number at the caller's terminal. The decision is about the
 // question that was asked then.
 func (d *Server) confirmed(ctx context.Context, who core.Person, verb string, id envelope.ID, word client.Decision) (core.Person, error) {
-	row, asked, _, err := d.engine.Question(ctx, verb, id)
+	_, asked, _, err := d.engine.Question(ctx, verb, id)
 	if err != nil {
 		return who, err
 	}
@@ -94,9 +94,7 @@ func (d *Server) confirmed(ctx context.Context, who core.Person, verb string, id
 	}
 	who.Digest = asked.Digest
 	p, question := peerIn(ctx), fmt.Sprintf("mailboxd: %s asks to %s the task %s.", who, verb, id)
-	if word.Number != "" {
-		question += "\n" + view.Question(approvalOf(row.Revision, asked))
-	} else if !word.Unseen {
+	if word.Number != "" || !word.Unseen {
 		details, err := d.records.Details(ctx, id)
 		if err != nil {
 			return who, err

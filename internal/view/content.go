@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
@@ -64,9 +67,14 @@ func (f *Details) writeRequest(text *strings.Builder, asked client.Approval) {
 	}
 }
 
-// inputOf returns an input on one line.
+// inputOf returns an input on one line, in its shortest encoding, so that the daemon and its
+// clients, to which JSON comes encoded anew, show the same.
 func inputOf(raw []byte) string {
-	line := escaped(string(raw))
+	short := jsontext.Value(slices.Clone(raw))
+	if short.Format(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) != nil {
+		short = raw
+	}
+	line := escaped(string(short))
 	if len(line) > maxInput {
 		return fmt.Sprintf("%s... (%d more bytes: see mailboxd show --json)", strings.ToValidUTF8(line[:maxInput], ""), len(line)-maxInput)
 	}

@@ -52,10 +52,14 @@ func TestAPersonApprovesByTypingTheNumberOfThePageAtTheTerminal(t *testing.T) {
 	b.do(chromedp.Click(`button[data-verb=approve]`))
 	number := b.number()
 	question, digest := w.question(), w.details("deploy-api-4.2").Approvals[0].Digest
-	for _, want := range []string{"approve the task deploy-api-4.2", "demo-agent deployer", "tools    ssh", digest} {
+	for _, want := range []string{"approve the task deploy-api-4.2", "demo-agent deployer", "tools    ssh", digest, "asks     "} {
 		if !strings.Contains(question, want) {
 			t.Errorf("the terminal asks %q; want %q in it", question, want)
 		}
+	}
+	shown := eval[string](b, `document.querySelector("pre.asked").textContent`)
+	if said := strings.ReplaceAll(question, "\r", ""); shown == "" || !strings.Contains(said, shown) {
+		t.Errorf("the page shows %q, and the terminal %q; want the same", shown, said)
 	}
 	if strings.Contains(question, "Type "+number) {
 		t.Errorf("the terminal shows the number: %q", question)
@@ -153,7 +157,7 @@ func TestDecisionsOnThePageCanBeOff(t *testing.T) {
 	}
 }
 
-func appendTo(t *testing.T, path, text string) {
+func appendTo(t testing.TB, path, text string) {
 	t.Helper()
 	old, err := os.ReadFile(path)
 	if err == nil {

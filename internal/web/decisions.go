@@ -29,6 +29,8 @@ type decision struct {
 	Until  time.Time
 	Signed bool // the ssh-agent signs it
 
+	Content string // all that it is about, in the lines that the terminal shows
+
 	Passkey string // the options of WebAuthn for the passkey that signs it; "": none does
 	Line    string // of a new passkey, instead of a decision
 
@@ -66,8 +68,12 @@ func (d *decisions) serve(ctx context.Context, carryOut func(context.Context, jo
 	}
 }
 
-// errAsking says that another decision is not over.
-var errAsking = &client.Error{Kind: client.Conflict, Message: "another decision waits at the terminal; end that one first"}
+// An askingError says that another decision is not over.
+type askingError struct{ decision string }
+
+func (*askingError) Error() string {
+	return "another decision waits at the terminal; end that one first"
+}
 
 // typingTime is how long the daemon waits for the number, and the page for the passkey.
 const typingTime = time.Minute
@@ -80,7 +86,7 @@ func (d *decisions) add(one job) error {
 	defer d.mu.Unlock()
 	for _, other := range d.list {
 		if !other.Done && (other.Passkey == "" || other.taken) {
-			return errAsking
+			return &askingError{other.ID}
 		}
 	}
 	for _, other := range d.list {
@@ -199,9 +205,12 @@ func (s *server) readDecision(r *http.Request, daemon *client.Client, id envelop
 		return job{}, err
 	}
 	one := newDecision(verb, id, "")
+	if one.Content, err = contentOf(r.Context(), daemon, needs); err != nil {
+		return job{}, err
+	}
 	word.Number, one.Signed = one.Number, level > task.ProofTerminal
 	if keys := s.passkeysOf(needs.Passkeys); len(keys) > 0 {
-		return s.askPasskey(r.Context(), daemon, job{decision: one, word: word}, needs, keys)
+		return s.askPasskey(job{decision: one, word: word}, needs, keys)
 	}
 	return job{decision: one, word: word}, nil
 }

@@ -40,6 +40,7 @@ var functions = template.FuncMap{
 	"now":      time.Now,
 	"pages":    func() []tab { return tabs },
 	"periods":  func() []string { return []string{"1h", "24h", "7d", "30d"} },
+	"place":    func(uri string) string { return strings.TrimPrefix(uri, "file://") },
 	"add":      func(a, b int) int { return a + b },
 	"date":     func(t time.Time) string { return t.Local().Format("Monday, 2 January") },
 	"sentence": sentence,

@@ -3,6 +3,7 @@ package web
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -32,11 +33,14 @@ func (r row) Asks() bool { return task.EndedBy(r.Held, task.Answer) }
 type nowData struct {
 	Waiting []row // for a person
 	Running []row
+	Fetched []row  // in an inbox: their agent fetches them, or has fetched them
+	Failed  []row  // the latest of the last day
+	Agent   string // of the configuration, for the first task; "" for none
 	Faults  []client.Fault
 	Paused  []string
 	Counts  []count
 	Done    int // in the last hour
-	Failed  int
+	Bad     int // in the last hour, without success
 	Chart   chart
 	Empty   bool // there is no task at all
 	Later   int  // tasks that wait for something else
@@ -68,12 +72,39 @@ func (s *server) now(ctx context.Context, q question) (page, error) {
 	if err := d.addOpen(ctx, q, s.opts.Approve); err != nil {
 		return page{}, err
 	}
-	if d.Chart, d.Done, d.Failed, err = s.activity.chart(ctx, q.reader, q.now); err != nil {
+	if d.Chart, d.Done, d.Bad, err = s.activity.chart(ctx, q.reader, q.now); err != nil {
 		return page{}, err
 	}
 	newest, err := q.reader.Tasks(ctx, client.Filter{Limit: 1})
-	d.Empty = len(newest) == 0
-	return page{Name: "now", Title: "Now", Data: d}, err
+	if err != nil {
+		return page{}, err
+	}
+	if d.Empty = len(newest) == 0; d.Empty {
+		d.Agent = s.anyAgent(ctx)
+	}
+	title := "Now"
+	if n := len(d.Waiting) + d.More; n > 0 {
+		title = fmt.Sprintf("(%d) Now", n)
+	}
+	return page{Name: "now", Title: title, Data: d}, d.addFailed(ctx, q, s.opts.Approve)
+}
+
+// mostFailed is how many failures the first page lists, and lately is how old they may be.
+const (
+	mostFailed = 5
+	lately     = 24 * time.Hour
+)
+
+// addFailed adds the latest tasks that ended without success.
+func (d *nowData) addFailed(ctx context.Context, q question, approve bool) error {
+	filter := client.Filter{States: []task.State{task.Done}, Since: q.now.Add(-lately), NewestFirst: true, Described: true, Limit: searched}
+	found, err := q.daemon.Tasks(ctx, filter)
+	if err != nil {
+		return err
+	}
+	found = slices.DeleteFunc(found, func(t client.Task) bool { return !failed(t) })
+	d.Failed, err = rowsOf(ctx, q, found[:min(len(found), mostFailed)], nil, approve)
+	return err
 }
 
 // addOpen adds the tasks that wait for a person, and those that run.
@@ -103,9 +134,14 @@ func (d *nowData) addOpen(ctx context.Context, q question, approve bool) error {
 	if d.Waiting, err = rowsOf(ctx, q, waiting, known, approve); err != nil {
 		return err
 	}
-	d.Running, err = rowsOf(ctx, q, running, known, approve)
-	for i, r := range d.Running {
-		d.Running[i].Budget = spentOf(known[r.ID])
+	open, err := rowsOf(ctx, q, running, known, approve)
+	for _, r := range open {
+		r.Budget = spentOf(known[r.ID])
+		if r.State == task.Waiting {
+			d.Fetched = append(d.Fetched, r)
+		} else {
+			d.Running = append(d.Running, r)
+		}
 	}
 	return err
 }

@@ -98,7 +98,8 @@ type page struct {
 	Last    int64  // the last event that the page knows
 	Here    string // the URL of the page
 	Path    string
-	Still   bool // the page answers a form, so nothing updates it
+	Still   bool   // the page answers a form, so nothing updates it
+	Gone    string // what to say once the daemon is gone
 	Data    any
 }
 
@@ -116,38 +117,44 @@ type showFunc func(context.Context, question) (page, error)
 // page returns the handler of a page.
 func (s *server) page(show showFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		rd, daemon, err := s.opts.Location.Connect(r.Context())
+		p, err := s.gather(r, show)
 		if err != nil {
 			s.failWith(w, r, err)
 			return
 		}
-		defer rd.Close()
-		status, err := daemon.Brief(r.Context()) // first: what comes later is asked for by the browser
-		if err != nil {
-			s.failWith(w, r, err)
-			return
-		}
-		p, err := show(r.Context(), question{r, rd, daemon, time.Now()})
-		if err != nil {
-			s.failWith(w, r, err)
-			return
-		}
-		p.Last = status.LastEvent
 		s.write(w, r, http.StatusOK, p)
 	}
+}
+
+// gather asks the daemon for what a page shows. Its connection has ended before the page is
+// written, so a browser that reads slowly keeps none.
+func (s *server) gather(r *http.Request, show showFunc) (page, error) {
+	rd, daemon, err := s.opts.Location.Connect(r.Context())
+	if err != nil {
+		return page{}, err
+	}
+	defer rd.Close()
+	status, err := daemon.Brief(r.Context()) // first: what comes later is asked for by the browser
+	if err != nil {
+		return page{}, err
+	}
+	p, err := show(r.Context(), question{r, rd, daemon, time.Now()})
+	p.Last = status.LastEvent
+	return p, err
 }
 
 // write writes a page.
 func (s *server) write(w http.ResponseWriter, r *http.Request, status int, p page) {
 	p.Root, p.Version, p.Approve, p.Now = s.root, s.pages.version, s.opts.Approve, cmp.Or(p.Now, time.Now())
 	p.Token, p.Here, p.Path = access.SessionOf(r).Token, r.URL.RequestURI(), r.URL.EscapedPath()
-	p.Still = r.Method == http.MethodPost
+	p.Still, p.Gone = r.Method == http.MethodPost, s.gone()
 	var text bytes.Buffer
 	if err := s.pages.templates[p.Name].ExecuteTemplate(&text, "layout", p); err != nil {
 		http.Error(w, "show page: "+err.Error(), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(slowest)) // a test has no connection
 	w.WriteHeader(status)
 	_, _ = w.Write(visible(text.Bytes()))
 }
@@ -174,6 +181,8 @@ func visible(text []byte) []byte {
 type notice struct {
 	Words string
 	Next  string // what a person can do
+	Link  string // a page that helps; "" for none
+	Label string // of the link
 }
 
 // fail shows why there is no page.
@@ -184,13 +193,20 @@ func (s *server) fail(w http.ResponseWriter, r *http.Request, status int, words 
 // failWith shows an error.
 func (s *server) failWith(w http.ResponseWriter, r *http.Request, err error) {
 	said, answered := errors.AsType[*client.Error](err)
+	waits, isAsking := errors.AsType[*askingError](err)
 	switch {
+	case isAsking:
+		s.write(w, r, http.StatusConflict, page{Name: "notice", Title: "Another decision waits", Data: notice{
+			Words: sentence(err.Error()), Link: "/decisions/" + waits.decision, Label: "See the decision that waits",
+		}})
 	case errors.Is(err, client.ErrDown):
-		s.down(w, r, "The daemon is not running. Its agents keep working meanwhile.", "Start it with mailboxd serve")
+		s.down(w, r, s.gone(), "Start it with mailboxd serve")
 	case answered && (said.Kind == client.Stopping || said.Kind == client.Busy):
 		s.down(w, r, sentence(err.Error()), "Wait for the daemon")
 	case answered && said.Kind == client.Unfinished:
-		s.write(w, r, http.StatusAccepted, page{Name: "notice", Title: "It has begun", Data: notice{"It has begun and is not over yet: " + err.Error() + ".", "The page of the task shows its end."}})
+		s.write(w, r, http.StatusAccepted, page{Name: "notice", Title: "It has begun", Data: notice{
+			Words: "It has begun and is not over yet: " + err.Error() + ".", Next: "The page of the task shows its end.",
+		}})
 	case answered && said.Kind == client.NoTask, exit.CodeOf(err) == exit.NoTask:
 		s.fail(w, r, http.StatusNotFound, err.Error())
 	case answered && said.Kind == client.Conflict:
@@ -204,18 +220,29 @@ func (s *server) failWith(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
+// gone says that there is no daemon, and what its agents do meanwhile.
+func (s *server) gone() string {
+	if s.opts.StopsAgents {
+		return "The daemon is not running. It ended its agents (stop_agents_on_exit), so nothing works meanwhile."
+	}
+	return "The daemon is not running. Agents that it started keep working, and it takes their answers when it is back. Nothing new starts."
+}
+
 // down shows that no daemon serves the page for now. Only a page that was asked for comes by itself.
 func (s *server) down(w http.ResponseWriter, r *http.Request, words, next string) {
 	if next += "; the page continues by itself."; r.Method == http.MethodPost {
 		next, _, _ = strings.Cut(next, ";")
 		next += ", and try again."
 	}
-	s.write(w, r, http.StatusServiceUnavailable, page{Name: "notice", Title: "No daemon", Data: notice{words, next}})
+	s.write(w, r, http.StatusServiceUnavailable, page{Name: "notice", Title: "No daemon", Data: notice{Words: words, Next: next}})
 }
 
 // refuse shows why a request is refused.
 func (s *server) refuse(w http.ResponseWriter, r *http.Request, why string) {
-	s.write(w, r, http.StatusForbidden, page{Name: "notice", Title: "Refused", Data: notice{"This request was refused: " + why + ".", "The daemon has recorded it. A new link: press Enter at the terminal of mailboxd web."}})
+	s.write(w, r, http.StatusForbidden, page{Name: "notice", Title: "Refused", Data: notice{
+		Words: "This request was refused: " + why + ".",
+		Next:  "The daemon has recorded it. A new link: press Enter at the terminal of mailboxd web.",
+	}})
 }
 
 // login asks for the secret of the link, which a browser keeps to itself until a script or the

@@ -41,11 +41,7 @@ func (s *server) passkeysOf(lines []string) (all []proof.Passkey) {
 
 // askPasskey has a decision wait for the signature of one of the approver's passkeys. The terminal
 // shows what will be signed, with the plan, since the dialog of the browser doesn't.
-func (s *server) askPasskey(ctx context.Context, daemon *client.Client, one job, asked client.Statement, keys []proof.Passkey) (job, error) {
-	plan, err := signedPlan(ctx, daemon, asked)
-	if err != nil {
-		return job{}, err
-	}
+func (s *server) askPasskey(one job, asked client.Statement, keys []proof.Passkey) (job, error) {
 	var allowed []any
 	for _, key := range keys {
 		allowed = append(allowed, map[string]string{"type": "public-key", "id": urlText(key.ID)})
@@ -57,22 +53,22 @@ func (s *server) askPasskey(ctx context.Context, daemon *client.Client, one job,
 	one.word.Terminal, one.word.Proof = false, &client.Signature{Kind: proof.KindPasskey, Expires: asked.Expires}
 	text := fmt.Sprintf("mailboxd: the page asks for a passkey of %s to %s the task %s.\n%s\n    signed   mailbox %s, revision %d, stage %s, %s, asked %s, until %s\n"+
 		"Use the passkey within %s if the page shows the same. It is for this decision alone.\n",
-		term.OneLine(asked.Approver), one.Verb, asked.Task, plan, term.OneLine(asked.Mailbox), asked.Revision, asked.Stage, asked.Decision,
+		term.OneLine(asked.Approver), one.Verb, asked.Task, one.Content, term.OneLine(asked.Mailbox), asked.Revision, asked.Stage, asked.Decision,
 		term.Stamp(asked.Asked), term.Stamp(asked.Expires), typingTime)
 	one.show = func() { s.terminal.Print("\r\n" + strings.ReplaceAll(text, "\n", "\r\n")) }
 	return one, nil
 }
 
-// signedPlan returns what a statement is about, as the daemon prints it for a decision by number.
-func signedPlan(ctx context.Context, daemon *client.Client, asked client.Statement) (string, error) {
+// contentOf returns all that a statement is about, in the lines that mailboxd approve prints, and
+// the daemon for a decision by number.
+func contentOf(ctx context.Context, daemon *client.Client, asked client.Statement) (string, error) {
 	found, err := daemon.Details(ctx, asked.Task)
 	if err != nil {
 		return "", err
 	}
-	if n := len(found.Approvals); n > 0 {
-		if last := found.Approvals[n-1]; last.Revision == asked.Revision && last.Stage == asked.Stage && last.Digest == asked.Digest && last.Asked.Equal(asked.Asked) {
-			return view.Question(last), nil
-		}
+	text, last := (&view.Details{TaskDetails: found}).AskedContent()
+	if last.Revision == asked.Revision && last.Stage == asked.Stage && last.Digest == asked.Digest && last.Asked.Equal(asked.Asked) {
+		return text, nil
 	}
 	return "", &client.Error{Kind: client.Conflict, Message: errChanged.Error()}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/agent"
 	"mailboxd/internal/client"
 	"mailboxd/internal/reader"
 	"mailboxd/internal/task"
@@ -37,7 +38,7 @@ type taskData struct {
 	Unshown   *resultData // an answer that waits for a person
 	Revisions []revision
 	Events    []eventLine
-	Changes   *client.Worktree
+	Changes   *changesData
 	Routed    bool // an agent was chosen for it, or will be
 }
 
@@ -68,7 +69,7 @@ func (r resultData) Failure() string {
 	if strings.Contains(r.Output.Summary, r.Error.Message) {
 		return ""
 	}
-	return r.Error.Message
+	return strings.ReplaceAll(r.Error.Message, `\n`, "\n") // of an output, escaped on one line
 }
 
 // An eventLine is an event in words.
@@ -106,7 +107,7 @@ func (s *server) task(ctx context.Context, q question) (page, error) {
 	for _, e := range slices.Backward(found.Events) {
 		d.Events = append(d.Events, eventLine{e, view.EventWords(e)})
 	}
-	d.Changes = found.Worktree()
+	d.Changes = changesOf(ctx, q.reader, found)
 	d.Routed = slices.Contains(found.Task.Held, task.Routing) || slices.ContainsFunc(found.Events, isDecision)
 	return page{Name: "task", Title: string(id), Data: d}, nil
 }
@@ -200,6 +201,9 @@ func planOf(a client.Approval) (all []fact) {
 				all = append(all, fact{Name: map[string]string{"file": "Program", "script": "Script"}[f.Name], Value: f.Path + f.Words})
 			}
 			all = append(all, fact{Name: "In", Value: view.PlaceOf(*p)})
+			if words := view.SetupWords(*p); words != "" {
+				all = append(all, fact{Name: "Setup", Value: words})
+			}
 		}
 		tools := "not restricted"
 		if p.Tools != nil {
@@ -250,6 +254,11 @@ func spentOf(f client.TaskDetails) string {
 		}
 		if r.USDCents != nil {
 			cents, known = cents+*r.USDCents, true
+		}
+	}
+	if n := len(f.Runs); f.Task.State == task.Running && n > 0 && f.Runs[n-1].Tokens == nil {
+		if live := agent.Spent(f.Runs[n-1].Dir); live != nil {
+			tokens, cents, known = tokens+live.Tokens, cents+live.USDCents, true
 		}
 	}
 	words := ""

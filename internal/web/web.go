@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"time"
+	"unicode/utf8"
 
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
@@ -29,6 +30,8 @@ type Options struct {
 	Version  string // of this program
 	Approve  bool   // decisions can be made on the page
 	User     string // the sender of replies, as that of mailboxd reply
+
+	StopsAgents bool // the daemon ends its agents when it ends (stop_agents_on_exit)
 
 	// Agents describes the agents of the configuration.
 	Agents func(context.Context) ([]view.Agent, error)
@@ -92,6 +95,7 @@ type server struct {
 	pages     *pages
 	decisions decisions
 	activity  activity
+	streams   streams
 	choices   choices
 }
 
@@ -142,6 +146,17 @@ func (s *server) printLink() {
 	s.terminal.Print("\r\n  " + s.guard.Link() + "\r\n\r\nThe link works once, within two minutes. Enter prints a new one; Ctrl-C ends the page.\r\n")
 }
 
+// text refuses a path that is no text, which names nothing.
+func text(next http.HandlerFunc, fail func(http.ResponseWriter, *http.Request, int, string)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if !utf8.ValidString(r.URL.Path) {
+			fail(w, r, http.StatusNotFound, "There is no such page.")
+			return
+		}
+		next(w, r)
+	}
+}
+
 // routes are the pages, and what can be asked for on them.
 func (s *server) routes() http.Handler {
 	mux := http.NewServeMux()
@@ -153,10 +168,10 @@ func (s *server) routes() http.Handler {
 		"/agents": s.agents, "/routing": s.routing, "/routing/{id}": s.route, "/budgets": s.budgets, "/events": s.events, "/decisions/{id}": s.decision,
 		"/passkey": s.newPasskey,
 	} {
-		mux.HandleFunc("GET "+path, s.page(show))
+		mux.HandleFunc("GET "+path, text(s.page(show), s.fail))
 	}
-	mux.HandleFunc("GET /live", s.live)
-	mux.HandleFunc("GET /tasks/{id}/output", s.output)
+	mux.HandleFunc("GET /live", s.streams.limit(s.live))
+	mux.HandleFunc("GET /tasks/{id}/output", s.streams.limit(s.output))
 	mux.HandleFunc("POST /tasks/{id}/{verb}", s.act)
 	mux.HandleFunc("POST /agents/{verb}", s.steer)
 	mux.HandleFunc("POST /decisions/{id}", s.prove)

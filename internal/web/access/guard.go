@@ -151,14 +151,25 @@ func (g *Guard) examine(r *http.Request) (why string, err error) {
 	default:
 		return g.report(r, "its method is "+r.Method), nil
 	}
-	if site := r.Header.Get("Sec-Fetch-Site"); site != "same-origin" {
-		return g.report(r, fmt.Sprintf("it comes from another page (Sec-Fetch-Site: %q)", site)), nil
+	if why := foreign(r, g.host); why != "" {
+		return g.report(r, why), nil
 	}
 	if err := g.origins.Check(r); err != nil {
 		return g.report(r, "it comes from another page: "+err.Error()), nil
 	}
 	r.Body = http.MaxBytesReader(nil, r.Body, 64<<10)
 	return "", nil
+}
+
+// foreign says that a form comes from another page, by Sec-Fetch-Site or by Origin; "" if neither says so.
+func foreign(r *http.Request, host string) string {
+	if site := r.Header.Get("Sec-Fetch-Site"); site != "same-origin" {
+		return fmt.Sprintf("it comes from another page (Sec-Fetch-Site: %q)", site)
+	}
+	if origin := r.Header.Get("Origin"); origin != "" && origin != "http://"+host {
+		return fmt.Sprintf("it comes from another page (Origin: %q)", origin)
+	}
+	return ""
 }
 
 // begin exchanges the secret of a link for a cookie.

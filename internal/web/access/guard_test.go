@@ -94,3 +94,18 @@ func TestAFloodOfConnectionsOfARunIsNoFloodOfEvents(t *testing.T) {
 		t.Errorf("%d refusals are recorded; want %d a minute", recorded, mostReports)
 	}
 }
+
+func TestAFormOfAnotherOriginIsRefusedWhateverElseTheBrowserSays(t *testing.T) {
+	g := newGuard(t, func(bool) string { return "" })
+	for origin, want := range map[string]bool{"http://evil.example": true, "null": true, "http://" + g.Host(): false, "": false} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/session", http.NoBody)
+		r.Host = g.Host()
+		r.Header.Set("Sec-Fetch-Site", "same-origin")
+		if origin != "" {
+			r.Header.Set("Origin", origin)
+		}
+		if why := foreign(r, g.host); (why != "") != want {
+			t.Errorf("a form of the origin %q: %q; want a refusal: %t", origin, why, want)
+		}
+	}
+}

@@ -77,9 +77,10 @@ async function refresh() {
     const { response, status } = await fetchPage(url);
     if (status === 401) location.reload();
     else if (url !== location.href) again = true;
-    else if (status !== 503) show(response);
+    else if (status === 503) state("down");
+    else show(response);
   } catch {
-    state("down");
+    state("ended"); // nobody answers at the port
   }
   const took = performance.now() - began;
   setTimeout(() => {
@@ -115,7 +116,10 @@ function state(now) {
   const link = $("#link");
   if (link && link.dataset.state !== now) {
     link.dataset.state = now;
-    link.textContent = now === "live" ? "Live" : "Waiting";
+    link.textContent = now === "live" ? "Live" : now === "down" ? "Waiting" : "Ended";
+    const gone = $("#gone");
+    gone.dataset.state = now;
+    gone.hidden = now === "live";
   }
 }
 
@@ -139,17 +143,26 @@ function listen() {
   };
   stream.addEventListener("anew", () => location.reload());
   const retry = () => {
-    state("down");
     stale = true;
     stream.close();
     setTimeout(listen, 1000);
   };
-  stream.addEventListener("down", retry);
-  stream.onerror = retry;
+  stream.addEventListener("down", () => {
+    state("down");
+    retry();
+  });
+  stream.onerror = () => {
+    refresh(); // finds out who is gone
+    retry();
+  };
 }
 document.addEventListener("visibilitychange", () => {
-  if (document.hidden) stream?.close();
-  else if ($("#link")) {
+  if (document.hidden) {
+    stream?.close();
+    output?.source.close();
+    output?.pre.removeAttribute("data-keep");
+    output = null;
+  } else if ($("#link")) {
     refresh();
     listen();
   }
@@ -159,7 +172,7 @@ document.addEventListener("visibilitychange", () => {
 let output = null;
 function follow() {
   const pre = $("pre[data-output]");
-  if (!pre || output?.pre === pre) return;
+  if (!pre || document.hidden || output?.pre === pre) return;
   output?.source.close();
   const source = new EventSource(pre.dataset.output);
   output = { pre, source };
@@ -225,14 +238,10 @@ async function usePasskey(form) {
     button.disabled = false;
   }
 }
-const seen = new IntersectionObserver((found) => found.some((f) => f.isIntersecting) && go(found[0].target.href), { rootMargin: "600px" });
-
 // ready connects what is new on the page.
 function ready() {
   follow();
   announce();
-  seen.disconnect();
-  all("a.more").forEach((a) => seen.observe(a));
 }
 
 function age(seconds) {
@@ -267,9 +276,9 @@ document.addEventListener("keydown", (e) => {
   const keys = {
     j: () => focus(rows[Math.min(at + 1, rows.length - 1)]),
     k: () => focus(rows[Math.max(at - 1, 0)]),
-    "/": () => ($("input[type=search]") ? $("input[type=search]").focus() : location.assign("/tasks")),
+    "/": () => ($("input[type=search]") ? $("input[type=search]").focus() : location.assign("/tasks#text")),
     "?": () => $("#keys")?.showModal(),
-    a: () => $("button[data-verb=approve]", rows[at] ?? document)?.click(),
+    a: () => (rows.length && at < 0 ? null : $("button[data-verb=approve]", rows[at] ?? document)?.click()),
   };
   if (keys[e.key]) {
     e.preventDefault();
@@ -277,5 +286,6 @@ document.addEventListener("keydown", (e) => {
   }
 });
 
+if (location.hash === "#text") $("#text")?.focus();
 ready();
 listen();
