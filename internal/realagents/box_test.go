@@ -22,7 +22,7 @@ import (
 // A box is a person's home directory with one installed program, a mailbox that
 // mailboxd init made there, and a fake model server.
 type box struct {
-	t       *testing.T
+	t       testing.TB
 	program program
 	home    string
 	work    string // a directory of the person, without a repository
@@ -36,7 +36,24 @@ type box struct {
 const patience = 90 * time.Second
 
 // newBox makes a box. The daemon isn't started yet.
-func newBox(t *testing.T, p program) *box {
+func newBox(t testing.TB, p program) *box {
+	t.Helper()
+	return newBoxWith(t, p, fakemodel.Start)
+}
+
+// newBoxWith makes a box with a model server, and prepares its directory before init looks at it.
+func newBoxWith(t testing.TB, p program, start func() (*fakemodel.Server, error), prepare ...func(*box)) *box {
+	t.Helper()
+	b := emptyBox(t, p, start)
+	for _, do := range prepare {
+		do(b)
+	}
+	b.must(b.mailboxd(b.work, "init", "--yes"))
+	return b
+}
+
+// emptyBox makes a box without a mailbox.
+func emptyBox(t testing.TB, p program, start func() (*fakemodel.Server, error)) *box {
 	t.Helper()
 	needPrograms(t)
 	home, err := os.MkdirTemp("/var/tmp", "ra-") // t.TempDir is too long for a socket, and Codex wants no home in /tmp
@@ -50,7 +67,7 @@ func newBox(t *testing.T, p program) *box {
 			t.Log(err)
 		}
 	})
-	model, err := fakemodel.Start()
+	model, err := start()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +84,6 @@ func newBox(t *testing.T, p program) *box {
 	}
 	b.env = []string{"HOME=" + home, "PATH=" + bin + ":/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", "USER=somebody"}
 	b.env = append(b.env, p.login(b)...)
-	b.must(b.mailboxd(b.work, "init", "--yes"))
 	return b
 }
 
@@ -115,19 +131,25 @@ type said struct {
 // mailboxd runs a command of mailboxd in a directory.
 func (b *box) mailboxd(dir string, args ...string) said {
 	b.t.Helper()
+	return b.run(dir, os.Getenv(daemonVariable), args...)
+}
+
+// run runs a program in a directory.
+func (b *box) run(dir, program string, args ...string) said {
+	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, os.Getenv(daemonVariable), args...)
+	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir, cmd.Env = dir, b.env
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()
 	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
-		b.t.Fatalf("mailboxd %q: %v", args, err)
+		b.t.Fatalf("%s %q: %v", program, args, err)
 	}
 	s := said{out.String(), errs.String(), cmd.ProcessState.ExitCode()}
 	if ctx.Err() != nil {
-		b.t.Fatalf("mailboxd %q was not done after %v; it printed:\n%s%s", args, patience, s.out, s.err)
+		b.t.Fatalf("%s %q was not done after %v; it printed:\n%s%s", program, args, patience, s.out, s.err)
 	}
 	return s
 }
@@ -195,11 +217,14 @@ func (w *logWriter) String() string {
 
 // A result is what the tests read of a result.
 type result struct {
+	ID     string `json:"task_id"`
 	Status string `json:"status"`
 	Output struct {
 		Summary string         `json:"summary"`
 		Session string         `json:"session_id"`
 		Denied  jsontext.Value `json:"denied"`
+
+		Enforcement map[string]string `json:"enforcement"`
 	} `json:"output"`
 	Error struct {
 		Kind    string `json:"kind"`
@@ -219,9 +244,23 @@ type result struct {
 func (b *box) ask(words string, flags ...string) result {
 	b.t.Helper()
 	s := b.mailboxd(b.work, append([]string{"ask", b.program.name, words, "--wait", "--json"}, flags...)...)
-	var r result
+	return b.resultOf(s)
+}
+
+// resultOf reads the result that ask printed.
+func (b *box) resultOf(s said) (r result) {
+	b.t.Helper()
 	if err := json.Unmarshal([]byte(s.out), &r); err != nil {
 		b.t.Fatalf("ask printed no result: %v\nexit code %d\n%s%s", err, s.code, s.out, s.err)
+	}
+	return r
+}
+
+// result returns the result of the only task.
+func (b *box) result() (r result) {
+	b.t.Helper()
+	if err := json.Unmarshal([]byte(b.lastResult()), &r); err != nil {
+		b.t.Fatal(err)
 	}
 	return r
 }

@@ -123,7 +123,7 @@ func TestNoRealNetworkCanBeReached(t *testing.T) {
 	}
 }
 
-func needPrograms(t *testing.T) {
+func needPrograms(t testing.TB) {
 	t.Helper()
 	if noPrograms != "" {
 		t.Skip(noPrograms)

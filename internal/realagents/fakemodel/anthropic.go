@@ -82,6 +82,9 @@ func streamMessages(out *events, model string, r Reply) {
 		first, second := halves(r.Text)
 		event("content_block_start", object{"index": 0, "content_block": object{"type": "text", "text": ""}})
 		event("content_block_delta", object{"index": 0, "delta": object{"type": "text_delta", "text": first}})
+		if r.Short { // Claude Code asks again for a block that isn't whole
+			event("content_block_stop", object{"index": 0})
+		}
 		out.middle(r)
 		event("content_block_delta", object{"index": 0, "delta": object{"type": "text_delta", "text": second}})
 		event("content_block_stop", object{"index": 0})

@@ -21,10 +21,13 @@ const maxRequest = 32 << 20
 
 // A Server replies to the requests of a model's clients. It is safe for concurrent use.
 type Server struct {
-	listener net.Listener
-	http     http.Server
-	serving  sync.WaitGroup
-	closed   chan struct{} // ends silent replies
+	listener  net.Listener
+	scheme    string
+	authority []byte
+	http      http.Server
+	serving   sync.WaitGroup
+	closing   sync.Once
+	closed    chan struct{} // ends silent replies
 
 	mu       sync.Mutex // guards what follows
 	script   []Reply
@@ -43,6 +46,7 @@ type Request struct {
 	Tools    []string  // names of the tools that the model may call
 	Side     bool      // a request of the program for itself, such as for a title
 	Body     []byte    // as it was sent
+	At       time.Time // when it came
 }
 
 // A Message is one entry of a conversation, with its texts, calls and results joined.
@@ -58,19 +62,25 @@ func Start() (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{listener: listener, closed: make(chan struct{}), arrived: make(chan struct{}), last: Text("ok")}
+	return serve(listener), nil
+}
+
+func serve(listener net.Listener) *Server {
+	s := &Server{listener: listener, scheme: "http", closed: make(chan struct{}), arrived: make(chan struct{}), last: Text("ok")}
 	s.http = http.Server{Handler: s, ReadHeaderTimeout: time.Minute}
 	s.serving.Go(func() { _ = s.http.Serve(listener) }) // it returns when Close is called
-	return s, nil
+	return s
 }
 
 // URL returns the address of the server, without a path.
-func (s *Server) URL() string { return "http://" + s.listener.Addr().String() }
+func (s *Server) URL() string { return s.scheme + "://" + s.listener.Addr().String() }
 
-// Close ends all connections and stops the server.
+// Close ends all connections and stops the server. Calling it twice is harmless.
 func (s *Server) Close() {
-	close(s.closed)
-	_ = s.http.Close()
+	s.closing.Do(func() {
+		close(s.closed)
+		_ = s.http.Close()
+	})
 	s.serving.Wait()
 }
 
@@ -138,6 +148,10 @@ func apiOf(path string) *api {
 // ServeHTTP replies to one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a := apiOf(r.URL.Path)
+	if r.Header.Get("Upgrade") != "" {
+		w.WriteHeader(http.StatusUpgradeRequired) // Codex asks for a WebSocket, and takes this for a no
+		return
+	}
 	if a == nil || r.Method != http.MethodPost {
 		http.Error(w, `{"error":{"message":"the fake model server has no such resource"}}`, http.StatusNotFound)
 		return
@@ -146,19 +160,25 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // the client is gone
 	}
+	came := time.Now()
 	request, stream := a.read(r.URL.Path, body)
-	request.API, request.Path, request.Body = a.name, r.URL.Path, body
+	request.API, request.Path, request.Body, request.At = a.name, r.URL.Path, body, came
 	request.Side = request.sideReply() != ""
 	reply := s.next(request)
 	switch {
 	case reply.Silent:
-		s.wait(r)
+		s.wait(r, nil)
 	case reply.Problem != 0:
 		status, problem := a.problem(w.Header(), reply.Problem, reply.After, reply.Text)
 		writeJSON(w, status, problem)
 	case stream:
-		out := &events{w: w, pause: func() { s.wait(r) }}
+		out := &events{w: w, pause: func(until <-chan struct{}) { s.wait(r, until) }}
 		out.start()
+		defer func() {
+			if r := recover(); r != nil && r != errShort {
+				panic(r)
+			}
+		}()
 		a.stream(out, request.Model, reply)
 	default:
 		writeJSON(w, http.StatusOK, a.whole(request.Model, reply))
@@ -182,9 +202,10 @@ func (s *Server) next(r Request) Reply {
 	return reply
 }
 
-// wait returns when the client or the server is done.
-func (s *Server) wait(r *http.Request) {
+// wait returns when the client or the server is done, or until is closed, which may be nil.
+func (s *Server) wait(r *http.Request, until <-chan struct{}) {
 	select {
+	case <-until:
 	case <-r.Context().Done():
 	case <-s.closed:
 	}

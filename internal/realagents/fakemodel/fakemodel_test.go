@@ -131,6 +131,24 @@ func TestAStreamCanBeCut(t *testing.T) {
 	}
 }
 
+func TestAStreamGoesOnWhenTheTestSaysSo(t *testing.T) {
+	for name, a := range apis {
+		resume := make(chan struct{})
+		s := start(t, fakemodel.Reply{Text: "a long answer", Until: resume})
+		arrived := s.Arrived()
+		var resuming sync.WaitGroup
+		resuming.Go(func() {
+			<-arrived
+			close(resume)
+		})
+		_, _, text, err := post(t, s.URL()+a.streamPath, a.stream)
+		resuming.Wait()
+		if err != nil || !strings.Contains(text, "swer") {
+			t.Errorf("%s: %v, it streamed %s; want all of it", name, err, text)
+		}
+	}
+}
+
 func TestCloseEndsASilentReply(t *testing.T) {
 	s, err := fakemodel.Start()
 	if err != nil {

@@ -1,6 +1,7 @@
 package fakemodel
 
 import (
+	"errors"
 	"net/http"
 	"time"
 
@@ -17,14 +18,18 @@ type Reply struct {
 	After   time.Duration // when the provider says that a problem ends; 0: it doesn't say
 
 	Silent bool // no byte is sent, and the connection stays open
-	Cut    bool // the connection ends in the middle of the stream
+	Cut    bool // the connection ends in the middle of the stream; a reply without a stream is whole
+	Short  bool // the stream ends in its middle as if that were all, as some proxies end it
 	Hang   bool // the stream stops in the middle, and the connection stays open
+
+	Until <-chan struct{} // the stream stops in the middle until this is closed; nil: it doesn't stop
 }
 
 // A Call is a call of a tool.
 type Call struct {
-	Tool  string
-	Input map[string]any
+	Namespace string // of the tool, in the Responses API; "": it has none
+	Tool      string
+	Input     map[string]any
 }
 
 // Usage counts tokens. Input doesn't include the cached ones.
@@ -51,7 +56,7 @@ func Text(text string) Reply { return Reply{Text: text, Usage: DefaultUsage} }
 
 // ToolCall returns a reply that calls one tool.
 func ToolCall(tool string, input map[string]any) Reply {
-	return Reply{Calls: []Call{{tool, input}}, Usage: DefaultUsage}
+	return Reply{Calls: []Call{{Tool: tool, Input: input}}, Usage: DefaultUsage}
 }
 
 // Fails returns a reply with an error of the provider. after may be 0.
@@ -63,7 +68,7 @@ func Silence() Reply { return Reply{Silent: true} }
 // events writes a stream of server-sent events.
 type events struct {
 	w     http.ResponseWriter
-	pause func() // until the client or the server is done
+	pause func(until <-chan struct{}) // or until the client or the server is done
 }
 
 func (e *events) start() {
@@ -91,10 +96,19 @@ func (e *events) raw(name string, data []byte) {
 	}
 }
 
+// errShort ends a handler without an error for the client.
+var errShort = errors.New("the stream ends here")
+
 // middle ends or stops the stream there, if the reply says so.
 func (e *events) middle(r Reply) {
-	if r.Hang {
-		e.pause()
+	switch {
+	case r.Hang:
+		e.pause(nil)
+	case r.Until != nil:
+		e.pause(r.Until)
+	}
+	if r.Short {
+		panic(errShort)
 	}
 	if r.Hang || r.Cut {
 		panic(http.ErrAbortHandler) // ends the connection without the end of the body

@@ -72,9 +72,13 @@ func responsesItems(r Reply) (items []object) {
 			})
 			continue
 		}
-		items = append(items, object{
+		item := object{
 			"type": "function_call", "id": "fc_" + id, "call_id": id, "name": call.Tool, "arguments": inputJSON(call.Input), "status": "completed",
-		})
+		}
+		if call.Namespace != "" {
+			item["namespace"] = call.Namespace
+		}
+		items = append(items, item)
 	}
 	return items
 }
