@@ -21,10 +21,10 @@ type checkpointer struct {
 	conn    *sql.Conn
 	due     chan struct{} // has a token when the log may be long
 	idle    *time.Timer   // runs while the log isn't empty
-	commits int           // since it was due; who commits guards it
-	bytes   int           // of bodies in them; who commits guards it
-	empty   bool          // nothing was committed since the log was emptied; who commits guards it
-	looked  uint64        // the last commit when the timer fired last; who commits guards it
+	commits int           // since it was due; only the writer's goroutine uses it
+	bytes   int           // of bodies in them; only the writer's goroutine uses it
+	empty   bool          // nothing was committed since the log was emptied; only the writer's goroutine uses it
+	looked  uint64        // the last commit when the timer fired last; only the writer's goroutine uses it
 }
 
 func openCheckpointer(path string) (*checkpointer, error) {
@@ -44,8 +44,8 @@ func (c *checkpointer) close() error {
 	return errors.Join(c.conn.Close(), c.db.Close())
 }
 
-// committed has the log looked at in time, after a commit with so many bytes of bodies. Who
-// commits calls it.
+// committed has the log looked at in time, after a commit with so many bytes of bodies. The
+// writer calls it.
 func (c *checkpointer) committed(bytes int) {
 	if c.empty {
 		c.empty = false
@@ -86,39 +86,40 @@ func (l *Ledger) shortenLog() error {
 	if err != nil || done.frames < longLog {
 		return err
 	}
-	l.committer <- struct{}{}
-	defer func() { <-l.committer }()
-	_, err = l.beginLogAnew("RESTART")
+	l.betweenGroups(func() { _, err = l.beginLogAnew("RESTART") })
 	return err
 }
 
 // emptyIdleLog empties a log to which nothing was added since it was called last.
 func (l *Ledger) emptyIdleLog() (emptied bool) {
-	l.committer <- struct{}{}
-	before := l.checkpoints.looked
-	l.checkpoints.looked = l.writer.committed.number
-	<-l.committer
-	if before != l.checkpoints.looked {
+	idle := false
+	l.betweenGroups(func() {
+		idle = l.checkpoints.looked == l.writer.committed.number
+		l.checkpoints.looked = l.writer.committed.number
+	})
+	if !idle {
 		return false
 	}
 	if _, err := checkpoint(background, l.checkpoints.conn, "PASSIVE"); err != nil {
 		return false
 	}
-	l.committer <- struct{}{}
-	defer func() { <-l.committer }()
-	emptied, err := l.emptyLog()
-	return emptied && err == nil
+	l.betweenGroups(func() {
+		var err error
+		emptied, err = l.emptyLog()
+		emptied = emptied && err == nil
+	})
+	return emptied
 }
 
-// emptyLog leaves nothing in the log, unless somebody reads. The caller has the committer's token.
+// emptyLog leaves nothing in the log, unless somebody reads. The writer calls it.
 func (l *Ledger) emptyLog() (emptied bool, err error) {
 	emptied, err = l.beginLogAnew("TRUNCATE")
 	l.checkpoints.empty = emptied
 	return emptied, err
 }
 
-// beginLogAnew has the next commit begin the log anew, unless somebody reads. The caller has the
-// committer's token.
+// beginLogAnew has the next commit begin the log anew, unless somebody reads. The
+// writer calls it.
 func (l *Ledger) beginLogAnew(mode string) (begun bool, err error) {
 	done, err := checkpoint(background, l.checkpoints.conn, mode)
 	begun = err == nil && done.all()

@@ -3,6 +3,7 @@ package ledger
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -22,21 +23,24 @@ func (u *update) finish(err error) {
 	close(u.done)
 }
 
+// ErrClosed is the error of an Update that nobody runs, since the ledger is closed.
+var ErrClosed = errors.New("the ledger is closed")
+
 // Update runs fn in a transaction and returns nil when what it wrote is
 // durable. An error of fn is returned as it is, and nothing of fn is kept.
 //
-// Callers that come while a commit is under way share the next one, and one
-// of them runs the functions of all, each seeing what those before it wrote.
-// So fn may be run by another goroutine than its caller's, and more than
-// once: it has no effects but those on its Tx and on its own results, which
-// it sets anew each time, and it calls neither Update nor runtime.Goexit. A
-// ctx that ends before fn's group is formed takes fn back; from then on it
-// does not matter any more.
+// The goroutine of the ledger runs fn. Functions that come while a commit is under way share
+// the next one, each seeing what those before it wrote. So fn may be run more than once: it has
+// no effects but those on its Tx and on its own results, which it sets anew each time, and it
+// calls neither Update nor runtime.Goexit. A ctx that ends before fn's group is formed takes fn
+// back; from then on it does not matter any more.
 func (l *Ledger) Update(ctx context.Context, fn func(*Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return l.join(ctx, l.enqueue(fn))
+	u := l.enqueue(fn)
+	l.wake()
+	return l.await(ctx, u)
 }
 
 // soon is how long UpdateSoon waits for the transaction of another caller.
@@ -48,19 +52,9 @@ func (l *Ledger) UpdateSoon(ctx context.Context, fn func(*Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return l.await(ctx, l.enqueue(fn), soon)
-}
-
-// await waits for the group of another caller to run the update, and joins one after patience.
-func (l *Ledger) await(ctx context.Context, u *update, patience time.Duration) error {
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	select {
-	case <-u.done:
-		return u.err
-	case <-timer.C:
-		return l.join(ctx, u)
-	}
+	u := l.enqueue(fn)
+	defer time.AfterFunc(soon, l.wake).Stop()
+	return l.await(ctx, u)
 }
 
 // enqueue has a function wait for the next group.
@@ -72,29 +66,30 @@ func (l *Ledger) enqueue(fn func(*Tx) error) *update {
 	return u
 }
 
-// join waits until a group has run the update, and leads one if nobody else does.
-func (l *Ledger) join(ctx context.Context, u *update) error {
+// wake has the writer form a group.
+func (l *Ledger) wake() {
 	select {
-	case l.committer <- struct{}{}:
-		l.commit(l.gather())
-		<-l.committer
+	case l.woken <- struct{}{}:
+	default: // it will, and takes everybody who waits by then
+	}
+}
+
+// await waits until a group has run the update, or nobody will.
+func (l *Ledger) await(ctx context.Context, u *update) error {
+	select {
 	case <-u.done:
+		return u.err
 	case <-ctx.Done():
 		if l.leave(u) {
 			return ctx.Err()
 		}
+	case <-l.closing:
+		if l.leave(u) {
+			return ErrClosed
+		}
 	}
-	<-u.done // a group of ours was formed before: it ends, whatever ctx says
+	<-u.done // its group was formed before: it ends, whatever ctx says
 	return u.err
-}
-
-// gather forms a group of everybody who waits.
-func (l *Ledger) gather() []*update {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	group := l.queued
-	l.queued = nil
-	return group
 }
 
 // leave takes an update back, unless a group has it.
@@ -107,6 +102,43 @@ func (l *Ledger) leave(u *update) bool {
 	}
 	l.queued = slices.Delete(l.queued, at, at+1)
 	return true
+}
+
+// serveWriter is the one goroutine that uses the writing connection: it runs the groups, and
+// what is to run between two of them, until the ledger is closed.
+func (l *Ledger) serveWriter() {
+	for {
+		select {
+		case <-l.woken:
+			l.commit(l.gather())
+		case fn := <-l.between:
+			fn()
+		case <-l.closing:
+			return
+		}
+	}
+}
+
+// betweenGroups has the writer run fn while no transaction is open, and reports whether it did:
+// not when the ledger is closed.
+func (l *Ledger) betweenGroups(fn func()) bool {
+	done := make(chan struct{})
+	select {
+	case l.between <- func() { fn(); close(done) }:
+		<-done
+		return true
+	case <-l.closing:
+		return false
+	}
+}
+
+// gather forms a group of everybody who waits.
+func (l *Ledger) gather() []*update {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	group := l.queued
+	l.queued = nil
+	return group
 }
 
 // commit runs the group in one transaction. A function that fails is told so

@@ -33,7 +33,7 @@ func TestWhoComesDuringACommitSharesTheNextOne(t *testing.T) {
 		l := open(t)
 		var (
 			crowd  sync.WaitGroup
-			groups = map[*ledger.Tx]int{} // one goroutine at a time runs functions
+			groups = map[*ledger.Tx]int{} // only the writer runs functions
 		)
 		release := stall(t, l, &crowd)
 		for n := range 50 {

@@ -45,9 +45,8 @@ func aPast(t *testing.T) (p past) {
 			p.killed = filesOf(t, path)
 			break
 		}
-		l.committer <- struct{}{}
-		emptied, err := l.emptyLog()
-		<-l.committer
+		emptied := false
+		l.betweenGroups(func() { emptied, err = l.emptyLog() })
 		if err != nil || !emptied {
 			t.Fatalf("emptyLog() = %t, %v", emptied, err)
 		}

@@ -18,10 +18,11 @@ import (
 type Ledger struct {
 	*Reader
 	path        string
-	writer      *writer       // who has the committer's token uses it
-	committer   chan struct{} // holds a token while somebody commits a group
+	writer      *writer // only serveWriter uses it
 	checkpoints *checkpointer
-	closing     chan struct{} // closed when no checkpoint is to be made any more
+	woken       chan struct{} // has a token when a group is to be formed
+	between     chan func()   // what the writer runs between two groups
+	closing     chan struct{} // closed when nothing is to be written any more
 	background  sync.WaitGroup
 
 	mu      sync.Mutex    // guards what follows
@@ -92,7 +93,7 @@ func connect(path string) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Ledger{path: path, writer: w, committer: make(chan struct{}, 1), closing: make(chan struct{})}
+	l := &Ledger{path: path, writer: w, woken: make(chan struct{}, 1), between: make(chan func()), closing: make(chan struct{})}
 	if l.checkpoints, err = openCheckpointer(path); err != nil {
 		return nil, errors.Join(err, w.close())
 	}
@@ -102,12 +103,13 @@ func connect(path string) (*Ledger, error) {
 	if _, err = l.emptyLog(); err != nil {
 		return nil, errors.Join(err, l.Reader.Close(), l.checkpoints.close(), w.close())
 	}
+	l.background.Go(l.serveWriter)
 	l.background.Go(l.serveCheckpoints)
 	return l, nil
 }
 
 // Close leaves nothing in the log beside the file, unless somebody else reads. It must not be called
-// while an Update or a read is going on.
+// while an Update or a read is going on; an Update after it is ErrClosed.
 func (l *Ledger) Close() error {
 	close(l.closing)
 	l.background.Wait()

@@ -11,7 +11,7 @@ import (
 	"mailboxd/internal/fault"
 )
 
-// A writer has the only connection that writes rows. One goroutine at a time uses it.
+// A writer has the only connection that writes rows. One goroutine uses it: that of its Ledger.
 type writer struct {
 	path      string
 	db        *sql.DB
