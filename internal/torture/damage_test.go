@@ -179,7 +179,10 @@ func (d *damage) orphaned(pid int) bool {
 }
 
 // toldAgain reports whether the notifications about a task are those that a requester may get
-// if the ledger is lost meanwhile: the same ones again.
-func (d *damage) toldAgain(notified []string) bool {
-	return d != nil && slices.Contains(notified, "ACK") && (slices.Contains(notified, "DONE") || slices.Contains(notified, "ERR"))
+// if the ledger is lost meanwhile: the same ones again. A task that came without an agent is
+// taken when one is chosen. If that was lost before the requester was told, and the task is
+// held since it has run, it may end without an agent.
+func (d *damage) toldAgain(p promise, notified []string) bool {
+	ended := slices.Contains(notified, "DONE") || slices.Contains(notified, "ERR")
+	return d != nil && ended && (p.routed || slices.Contains(notified, "ACK"))
 }

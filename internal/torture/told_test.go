@@ -63,7 +63,7 @@ func (s *site) checkTold(t *testing.T, b *book) {
 			continue
 		}
 		asked++
-		if err := inOrder(of[p.id]); err != "" && !s.damage.toldAgain(of[p.id]) {
+		if err := inOrder(of[p.id]); err != "" && !s.damage.toldAgain(p, of[p.id]) {
 			t.Errorf("task %s: its requester was told %v; want %s", p.id, of[p.id], err)
 		}
 	}
