@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json"
+
 	"mailboxd/internal/realagents/fakemodel"
 )
 
@@ -146,30 +148,76 @@ func TestARunGoesOnWhenTheDaemonIsKilledInACallAndInAnAnswer(t *testing.T) {
 	})
 }
 
-func TestNothingOfAProgramIsLeftAfterACancelAndADeadline(t *testing.T) {
+// unending are replies after which a program works until it is ended: it reads an answer that stops
+// in its middle, or waits for a command that sleeps.
+func (b *box) unending() map[string]fakemodel.Reply {
+	return map[string]fakemodel.Reply{
+		"an answer": {Text: "a long answer", Hang: true},
+		"a call":    b.shellRun("touch begun; sleep 1000"), // Codex goes on after 30 seconds, and calls it again
+	}
+}
+
+// inUnending reports whether the program has come to the reply of that name, after so many requests.
+func (b *box) inUnending(name string, requests int) bool {
+	if name == "a call" {
+		return b.has("begun")
+	}
+	return len(b.model.Requests()) > requests
+}
+
+// endsOnce fails the test unless nothing of the program is left, and its task has one result, which it returns.
+func (b *box) endsOnce(id, how string) (r result) {
+	b.t.Helper()
+	b.nothingLeft(how)
+	found, err := filepath.Glob(filepath.Join(b.home, ".local/state/ainl_agents/results", id+"*"))
+	if err != nil || len(found) != 1 {
+		b.t.Fatalf("after %s, the results are %q, %v; want one", how, found, err)
+	}
+	text, err := os.ReadFile(found[0])
+	if err == nil {
+		err = json.Unmarshal(text, &r)
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return r
+}
+
+func TestNothingOfAProgramIsLeftAfterACancelInAnAnswerAndInACall(t *testing.T) {
 	forEach(t, func(t *testing.T, b *box) {
 		b.plain()
 		b.serve()
 		b.entry("permission: edit", "tools: [read, edit, command]")
-		b.model.Script(fakemodel.Reply{Text: "a long answer", Hang: true})
-		id := strings.TrimSpace(b.must(b.mailboxd(b.work, "ask", b.program.name, "Answer at length.")).out)
-		b.await("the answer", func() bool { return len(b.model.Requests()) >= 1 })
-		b.must(b.mailboxd(b.work, "cancel", id))
-		b.mailboxd(b.work, "wait", id, "--timeout", "80s")
-		if r := b.result(); r.Status != "cancelled" {
-			t.Errorf("a cancelled run ends as %+v; want cancelled", r)
+		for name, reply := range b.unending() {
+			asked := len(b.model.Requests())
+			b.model.Script(reply)
+			id := strings.TrimSpace(b.must(b.mailboxd(b.work, "ask", b.program.name, "Answer at length.", "--in", b.work)).out)
+			b.await(name, func() bool { return b.inUnending(name, asked) })
+			b.must(b.mailboxd(b.work, "cancel", id))
+			b.mailboxd(b.work, "wait", id, "--timeout", "80s") // its exit code is that of the result
+			if r := b.endsOnce(id, "a cancel in "+name); r.Status != "cancelled" {
+				t.Errorf("a run that is cancelled in %s ends as %+v; want cancelled", name, r)
+			}
 		}
-		b.nothingLeft("a cancel in an answer")
+	})
+}
 
-		b.model.Script(b.shellRun("touch begun; sleep 1000")) // Codex goes on after 30 seconds, and calls it again
-		r := b.ask("Wait.", "--in", b.work, "--deadline", "30s")
-		if r.Error.Kind != "deadline_exceeded" {
-			t.Errorf("a run that is late ends as %+v; want deadline_exceeded", r)
+func TestNothingOfAProgramIsLeftAfterADeadlineInAnAnswerAndInACall(t *testing.T) {
+	forEach(t, func(t *testing.T, b *box) {
+		b.plain()
+		b.serve()
+		b.entry("permission: edit", "tools: [read, edit, command]")
+		for name, reply := range b.unending() {
+			asked := len(b.model.Requests())
+			b.model.Script(reply)
+			r := b.ask("Answer at length.", "--in", b.work, "--deadline", "30s")
+			if !b.inUnending(name, asked) {
+				t.Logf("the program was too slow to come to %s before its deadline", name)
+			}
+			if r = b.endsOnce(r.ID, "a deadline in "+name); r.Error.Kind != "deadline_exceeded" {
+				t.Errorf("a run that is late in %s ends as %+v; want deadline_exceeded", name, r)
+			}
 		}
-		if !b.has("begun") {
-			t.Log("the program was too slow to call the tool before its deadline")
-		}
-		b.nothingLeft("a deadline in a call")
 	})
 }
 
