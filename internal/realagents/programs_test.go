@@ -1,6 +1,7 @@
 package realagents_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -48,6 +49,11 @@ wire_api = "responses"
 }`, "@URL@", b.model.URL()))
 		return []string{"OPENCODE_CONFIG=" + b.home + "/.config/opencode/opencode.json"}
 	}},
+}
+
+// named returns the program of a name.
+func named(name string) program {
+	return all[slices.IndexFunc(all, func(p program) bool { return p.name == name })]
 }
 
 // forEach runs a test with each program, beside others.

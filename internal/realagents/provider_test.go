@@ -68,6 +68,64 @@ func TestAProviderThatDoesNotServeIsSaidAndTheTaskRunsLater(t *testing.T) {
 	})
 }
 
+// refusals are answers of a provider at which a task waits, and what a person is told.
+var refusals = map[string]struct {
+	program string
+	script  []fakemodel.Reply
+	reason  string // of the hold
+	after   [2]time.Duration
+	says    []string // of show
+}{
+	"a refused key": {
+		"gemini", []fakemodel.Reply{fakemodel.Fails(fakemodel.Unauthorized, 0)}, "auth_required", [2]time.Duration{},
+		[]string{loginCommands["gemini"], "API key not valid"},
+	},
+	"a used-up quota": {
+		"opencode", again(fakemodel.QuotaUsedUp), "provider_limit", [2]time.Duration{28 * time.Minute, 30 * time.Minute},
+		[]string{"a limit of its provider", "The usage limit has been reached"},
+	},
+	"a limit of a minute": {
+		"opencode", again(fakemodel.RateLimited), "provider_limit", [2]time.Duration{0, 31 * time.Second},
+		[]string{"a limit of its provider", "Rate limit reached for the model"},
+	},
+}
+
+// again has a problem so often that opencode gives up. Only the last answer names no time.
+func again(p fakemodel.Problem) (script []fakemodel.Reply) {
+	for range 5 {
+		script = append(script, fakemodel.Fails(p, time.Second))
+	}
+	return append(script, fakemodel.Fails(p, 0))
+}
+
+func TestARefusedKeyAndALimitHoldTheTask(t *testing.T) {
+	for name, want := range refusals {
+		t.Run(name, func(t *testing.T) {
+			needPrograms(t)
+			t.Parallel()
+			b := newBox(t, named(want.program))
+			b.plain()
+			b.serve()
+			b.model.Script(want.script...)
+			id := strings.TrimSpace(b.must(b.mailboxd(b.work, "ask", want.program, "What is the answer?")).out)
+			_, held := b.awaitHold(id, "")
+			if len(held.Held) != 1 || held.Held[0] != want.reason {
+				t.Fatalf("the task is held for %v; want %s", held.Held, want.reason)
+			}
+			if in := time.Until(held.Until); want.reason == "provider_limit" && (in < want.after[0] || in > want.after[1]) {
+				t.Errorf("it is tried again in %v; want %v to %v", in, want.after[0], want.after[1])
+			}
+			shown := b.mailboxd(b.work, "show", id).out
+			for _, words := range want.says {
+				if !strings.Contains(shown, words) {
+					t.Errorf("show prints\n%s\nwant %q", shown, words)
+				}
+			}
+			b.golden("refused."+strings.ReplaceAll(name, " ", "-"), b.screen("logs", id)+"--------\n"+b.screen("show", id)+"--------\n"+b.screen("ps"))
+		})
+	}
+}
+
 // A shownTask is what show --json says of a task.
 type shownTask struct {
 	State string    `json:"state"`
