@@ -43,6 +43,14 @@ var cast = map[string]func(args []string){
 		}
 		os.Exit(status)
 	},
+	// print prints what two files have, to standard output and error, and stays.
+	"print": func(args []string) {
+		for i, to := range []*os.File{os.Stdout, os.Stderr} {
+			text, _ := os.ReadFile(args[i])
+			to.Write(text)
+		}
+		time.Sleep(time.Hour)
+	},
 	// again prints a first line, and then a second one again and again.
 	"again": func(args []string) {
 		fmt.Println(args[0])

@@ -83,6 +83,9 @@ func (g *Agent) conclude(j task.Job, exit task.Exit, m *meter) task.Outcome {
 	if exit.Setup {
 		return g.concludeSetup(j, exit)
 	}
+	if o, waited := g.concludeWait(j, exit, m); waited {
+		return o
+	}
 	if exit.Cause == task.CauseInterrupted && exit.Reason == errExitOverdue.Error() {
 		exit.Cause = task.CauseExitTimeout
 	}

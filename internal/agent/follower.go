@@ -27,6 +27,10 @@ type follower struct {
 
 	progressed time.Time // when the follower found the last event of the model or a tool
 	waiting    string    // what the program has said since then of a provider that it tries again; "" for nothing
+
+	printed time.Time      // when the program printed that event, of OpenCode, as the next two; zero: unknown
+	refused events.Refusal // the last one in its log; zero: none
+	logRead int64          // how much of the log was read, in bytes
 }
 
 // newFollower returns a follower of a run, at the beginning of its output.
@@ -87,6 +91,7 @@ func (f *follower) readLine(line []byte) {
 	f.transcript.readEvent(f.format, line)
 	if !events.IsIdle(string(f.format), line) {
 		f.progressed, f.waiting = time.Now(), ""
+		f.readPrinted(line)
 	} else if words := events.Waiting(string(f.format), line); words != "" {
 		f.waiting = words
 	}

@@ -60,7 +60,7 @@ func (m *meter) watch(ctx context.Context) (running context.Context, stop func()
 	if m.job.Dir == "" {
 		return ctx, func() {}
 	}
-	if m.job.Meter == nil && m.job.Report == nil && m.exitTimeout == 0 && m.idleTimeout == 0 {
+	if m.job.Meter == nil && m.job.Report == nil && m.exitTimeout == 0 && m.idleTimeout == 0 && !m.mayWait() {
 		return ctx, func() { m.poll(true) }
 	}
 	running, end := context.WithCancelCause(ctx)
@@ -80,6 +80,10 @@ func (m *meter) watch(ctx context.Context) (running context.Context, stop func()
 			}
 			if m.isIdle() {
 				end(errNoProgress)
+				return
+			}
+			if m.mayWait() && m.output.waitsLong(time.Now()) {
+				end(errLongWait)
 				return
 			}
 			select {
@@ -122,7 +126,11 @@ func (m *meter) poll(last bool) {
 
 // followOutput reads the program's output. Errors come up again when the answer is read.
 func (m *meter) followOutput(last bool) {
-	if m.output == nil || m.output.poll(m.job.Dir, last) != nil {
+	if m.output == nil {
+		return
+	}
+	m.output.pollErrors(m.job.Dir)
+	if m.output.poll(m.job.Dir, last) != nil {
 		return
 	}
 	if cost := m.output.transcript.cost(); cost != nil {
@@ -130,9 +138,12 @@ func (m *meter) followOutput(last bool) {
 	}
 }
 
+// mayWait reports whether the program is one that says in its log what it waits for.
+func (m *meter) mayWait() bool { return m.output != nil && m.output.format == OpenCode }
+
 // exitOverdue reports whether the program has been done for longer than exitTimeout.
 func (m *meter) exitOverdue() bool {
-	return m.exitTimeout > 0 && m.output.transcript.done && time.Since(m.output.ended) >= m.exitTimeout
+	return m.exitTimeout > 0 && m.output.transcript.done && !m.output.isRefused() && time.Since(m.output.ended) >= m.exitTimeout
 }
 
 // isIdle reports whether the model and the tools of the program have made no progress for

@@ -48,8 +48,9 @@ var quotas = phrases{
 	// github.com/openai/codex, codex-rs/core/src/error.rs: UsageLimitReachedError, QuotaExceeded.
 	"codex": {"hit your usage limit", "usage limit has been reached", "hit your spend cap", "quota exceeded. check your plan"},
 	// github.com/cursor/cursor/issues/3703, and the code of the RPC that it is made of.
-	"cursor":   {"hit your usage limit", "hit your free requests limit", "[resource_exhausted]"},
-	"opencode": {"exceeded your current quota", "usage limit has been reached", "credit balance is too low"},
+	"cursor": {"hit your usage limit", "hit your free requests limit", "[resource_exhausted]"},
+	// "Monthly usage limit reached": github.com/anomalyco/opencode/issues/40747.
+	"opencode": {"exceeded your current quota", "usage limit has been reached", "usage limit reached", "credit balance is too low"},
 	// As the rates of Gemini CLI, and its issues 13004, 14889 and 15576.
 	"gemini": {
 		"exhausted your capacity", "exhausted your daily quota", "quota will reset after", "terminalquotaerror", "resource_exhausted",

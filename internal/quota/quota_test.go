@@ -135,6 +135,7 @@ func TestOnlyThePhrasesOfAProgramAreAReason(t *testing.T) {
 		"ConnectError: [resource_exhausted] Error":                 {"cursor", quota.Quota},
 		"You have exhausted your daily quota on this model.":       {"gemini", quota.Quota},
 		"The usage limit has been reached":                         {"opencode", quota.Quota},
+		"Monthly usage limit reached":                              {"opencode", quota.Quota},
 		"exceeded retry limit, last status: 429 Too Many Requests": {"codex", quota.Rate},
 		"Resource has been exhausted (e.g. check quota).":          {"gemini", quota.Rate},
 		"[API Error: You exceeded your current quota, please check your plan and billing details.\nSuggested retry after 60s.]": {"gemini", quota.Rate},

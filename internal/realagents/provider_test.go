@@ -126,6 +126,33 @@ func TestARefusedKeyAndALimitHoldTheTask(t *testing.T) {
 	}
 }
 
+// opencode itself sleeps as long as its provider names, without an event.
+func TestOpenCodeDoesNotSleepUntilItsProviderServesAgain(t *testing.T) {
+	needPrograms(t)
+	t.Parallel()
+	b := newBox(t, named("opencode"))
+	b.plain()
+	b.serve()
+	b.model.Script(fakemodel.Fails(fakemodel.RateLimited, time.Hour))
+	id := strings.TrimSpace(b.must(b.mailboxd(b.work, "ask", "opencode", "What is the answer?")).out)
+	_, held := b.awaitHold(id, "")
+	if len(held.Held) != 1 || held.Held[0] != "provider_limit" {
+		t.Fatalf("the task is held for %v; want provider_limit", held.Held)
+	}
+	if in := time.Until(held.Until); in < 58*time.Minute || in > time.Hour {
+		t.Errorf("it is tried again in %v; want an hour, as the provider says", in)
+	}
+	b.nothingLeft("the hold")
+	b.golden("waits.opencode", b.screen("logs", id)+"--------\n"+b.screen("show", id)+"--------\n"+b.screen("ps"))
+
+	b.model.Script(fakemodel.Text("The answer is 42."))
+	b.must(b.mailboxd(b.work, "release", id))
+	b.must(b.mailboxd(b.work, "wait", id, "--timeout", "80s"))
+	if r := b.result(); r.Status != "ok" || r.Output.Summary != "The answer is 42." {
+		t.Errorf("result = %+v; want the answer", r)
+	}
+}
+
 // A shownTask is what show --json says of a task.
 type shownTask struct {
 	State string    `json:"state"`

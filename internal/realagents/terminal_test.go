@@ -119,7 +119,7 @@ var variable = []struct {
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d`), "TIME"},
 	{regexp.MustCompile(`tried again (\d+ \w+ )?\d\d:\d\d`), "tried again TIME"},
 	{regexp.MustCompile(`next in \d+ s`), "next in N s"},
-	{regexp.MustCompile(`(exit -?\d+,? after|  took)( +)(\d+m)?[\d.]+m?s`), "$1${2}TIME"},
+	{regexp.MustCompile(`(exit -?\d+,? after|SIGTERM \(15\) after|  took)( +)(\d+m)?[\d.]+m?s`), "$1${2}TIME"},
 	{regexp.MustCompile(`(?m)(after TIME, (?:until TIME, )?“.{40}).*…$`), "$1…"}, // it is cut sooner the longer the time is
 	{regexp.MustCompile(`/tmp/gemini-client-error\S*`), "FILE"},
 	{regexp.MustCompile(`(?m)^(\w*-?\w+)( +held +\w+ +)\d+[smh]( +)`), "ID${2}AGE "},

@@ -23,10 +23,6 @@ var (
 	geminiLimited = regexp.MustCompile(`^Attempt (\d+) failed: `)
 	geminiPause   = regexp.MustCompile(`Retrying after (\d+)ms\.\.\.$`)
 	geminiFailure = regexp.MustCompile(`^Error when talking to Gemini API |^Error generating content via API\. |^\[Routing\] `)
-
-	// What opencode prints with --print-logs, version 1.18.33.
-	openCodeLog    = regexp.MustCompile(`^timestamp=\S+ level=[A-Z]+ run=[0-9a-f]+ message=`)
-	openCodeStream = regexp.MustCompile(` message="stream error" .*\berror\.error="(?:[A-Za-z_]+: )?(.*)"$`)
 )
 
 // beginnings are those of the lines that Errors doesn't pass on as they are.
@@ -103,16 +99,6 @@ func pauseOf(words string) time.Duration {
 	}
 	n, _ := strconv.ParseInt(m[1], 10, 32)
 	return time.Duration(n) * time.Millisecond
-}
-
-// openCode reads a line of opencode's log, of which only the answers of the provider are shown.
-func (r *Errors) openCode(words string) []Line {
-	m := openCodeStream.FindStringSubmatch(words)
-	if m == nil {
-		return nil
-	}
-	r.streams++
-	return retry{why: "the provider did not answer: " + cut(strings.ReplaceAll(m[1], `\"`, `"`)), n: r.streams}.line()
 }
 
 // Latest returns the last part of an output that says what its program does, on one line. The

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"mailboxd/internal/transcript"
 )
@@ -196,6 +197,23 @@ func TestAProblemOfCodexThatDoesNotEndItsRunIsAWarning(t *testing.T) {
 		`{"type":"item.completed","item":{"id":"1","type":"agent_message","text":"Done."}}` + "\n" + `{"type":"error","message":"odd"}`)
 	if want := []string{"note: warning: the log is full", "text: Done.", "note: warning: odd"}; !slices.Equal(lines, want) {
 		t.Errorf("shown as %q; want %q", lines, want)
+	}
+}
+
+func TestARefusalOfTheProviderIsReadFromTheLogOfOpenCode(t *testing.T) {
+	const line = `timestamp=2026-11-26T12:01:07.164Z level=ERROR run=e57c027c message="stream error" providerID=fake modelID=fake-model ` +
+		`session.id=ses_1 small=false agent=build mode=primary error.error="AI_APICallError: Say \"please\" in 3600s."`
+	want := transcript.Refusal{At: time.UnixMilli(1795694467164), Session: "ses_1", Words: `Say "please" in 3600s.`}
+	if got, ok := transcript.OpenCodeRefusal([]byte(line)); !ok || got != want {
+		t.Errorf("OpenCodeRefusal = %+v, %v; want %+v", got, ok, want)
+	}
+	for _, other := range []string{
+		"", "words", line[20:], strings.Replace(line, "small=false", "small=true", 1), strings.Replace(line, "stream error", "other", 1),
+		strings.Replace(line, "12:01", "99:01", 1), strings.TrimSuffix(line, `"`),
+	} {
+		if got, ok := transcript.OpenCodeRefusal([]byte(other)); ok {
+			t.Errorf("OpenCodeRefusal(%s) = %+v; want none", other, got)
+		}
 	}
 }
 
