@@ -18,6 +18,15 @@ func (p *Planner) versionOf(program string) string {
 	if err != nil {
 		return "unknown"
 	}
+	if version := installedVersion(path); version != "" {
+		return version
+	}
+	return p.hashes.of(path)
+}
+
+// installedVersion returns the version that the files of a program say, whose path has no links;
+// "" for none.
+func installedVersion(path string) string {
 	if version := packageVersion(path); version != "" {
 		return version
 	}
@@ -26,7 +35,38 @@ func (p *Planner) versionOf(program string) string {
 			return found[1]
 		}
 	}
-	return p.hashes.of(path)
+	return ""
+}
+
+// A Version is that of the program of an agent.
+type Version struct {
+	Program string // its path
+	Found   string // as its files say it, such as "opencode-ai 2.0.0"
+	Tested  string // that of the tests, such as "1.18"
+}
+
+// Untested returns the version of a binding's program if mailboxd was not tested with that major
+// version, and false otherwise. It runs nothing, so a version that only the program itself says is
+// not looked at.
+func (b Binding) Untested() (Version, bool) {
+	command := b.Command
+	if b.Worker != nil {
+		command = b.Worker.Command
+	}
+	if len(command) == 0 {
+		return Version{}, false
+	}
+	program, err := findProgram(command[0])
+	if err != nil {
+		return Version{}, false // its runs say it
+	}
+	path, err := filepath.EvalSymlinks(program)
+	if err != nil {
+		return Version{}, false
+	}
+	v := Version{Program: program, Found: installedVersion(path)}
+	v.Tested = UntestedVersion(program, v.Found)
+	return v, v.Tested != ""
 }
 
 // versionInName is the version in a name such as 2.1.45, v0.46.0 or codex-0.46.0.

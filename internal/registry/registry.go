@@ -303,8 +303,10 @@ func (t *Registry) inbox(id string) store.Inbox {
 	return store.Inbox{}
 }
 
-// logProblems logs which agents are disabled, and the warnings about manifests.
+// logProblems logs which agents are disabled, the warnings about manifests, and which programs have
+// a version that was not tested.
 func (t *Registry) logProblems(members []config.Agent) {
+	seen := map[string]bool{} // programs; several agents can have one
 	for _, m := range members {
 		if m.Subject.Unfit != "" {
 			t.log.Error().Str("agent", m.Binding.ID).Str("reason", m.Subject.Unfit).Msg("agent disabled; tasks for it are refused")
@@ -313,6 +315,11 @@ func (t *Registry) logProblems(members []config.Agent) {
 		}
 		for _, warning := range m.Unknown {
 			t.log.Warn().Str("agent", m.Binding.ID).Str("reason", warning).Msg("agent entry has an unknown name")
+		}
+		if v, untested := m.Binding.Untested(); untested && !seen[v.Program] {
+			seen[v.Program] = true
+			t.log.Warn().Str("agent", m.Binding.ID).Str("program", v.Program).Str("version", v.Found).Str("tested_with", v.Tested).
+				Msg("agent program has an untested major version")
 		}
 	}
 }
