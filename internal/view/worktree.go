@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"mailboxd/envelope"
@@ -114,8 +115,8 @@ func PrintWork(s term.Screen, file client.TaskDetails, id envelope.ID) error {
 	if w == nil || w.Patch == "" && w.Problem == "" {
 		return nil
 	}
-	if r, findings := envelope.DecodeResult(file.Result); findings.Refused() || r.Status == envelope.Rejected {
-		return nil // after a denial, nothing can be applied
+	if withheld(file) {
+		return nil // nothing can be applied
 	}
 	words := fmt.Sprintf("%s changed, +%d -%d; to see: %s; to apply: %s", count(w.Changed, "file"), w.Added, w.Deleted, Command("diff", id), Command("apply", id))
 	if w.Problem != "" {
@@ -126,6 +127,31 @@ func PrintWork(s term.Screen, file client.TaskDetails, id envelope.ID) error {
 	}
 	_, err := fmt.Fprintln(s, words)
 	return err
+}
+
+// CanApply reports whether mailboxd apply would put the work of a task into its working tree, as
+// far as the details say: the patch may be unreadable, and the working tree may have changed.
+func CanApply(f client.TaskDetails) bool {
+	w := f.Worktree()
+	return w != nil && w.Patch != "" && w.Problem == "" && w.Applied.IsZero() && f.Task.State == task.Done && !withheld(f)
+}
+
+// withheld reports whether the answer of a done task was refused, and its work with it.
+func withheld(f client.TaskDetails) bool {
+	answer := task.Approved
+	for _, a := range f.Approvals {
+		if a.Revision != f.Task.Revision {
+			continue
+		}
+		if task.Decision(a.Decision) == task.Denied {
+			return true
+		}
+		if a.Stage == envelope.ApprovalPost {
+			answer = task.Decision(a.Decision)
+		}
+	}
+	refused := []envelope.Kind{envelope.ApprovalExpired, envelope.OversightRejected, envelope.OversightExpired}
+	return answer != task.Approved || slices.Contains(refused, f.Task.Kind)
 }
 
 // printWork prints what a run changed.
@@ -154,7 +180,7 @@ func (f *Details) printWork(s term.Screen, w *client.Worktree) {
 		fmt.Fprintf(s, "  applied    %s\n", term.Stamp(w.Applied))
 	case w.Fetched != "":
 		fmt.Fprintf(s, "  applied    to branch %s\n", w.Branch)
-	case f.Task.State == task.Done:
+	case CanApply(f.TaskDetails):
 		fmt.Fprintf(s, "  next       %s\n", Command("apply", f.Task.ID))
 	}
 }

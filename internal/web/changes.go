@@ -21,6 +21,7 @@ type changesData struct {
 	*client.Worktree
 	Diffs []fileDiff
 	Why   string // why the page doesn't show all of it
+	Apply bool   // mailboxd apply puts it into the working tree
 }
 
 // A fileDiff is what the work changes in a file.
@@ -44,7 +45,7 @@ func changesOf(ctx context.Context, r *reader.Reader, found client.TaskDetails) 
 	if w == nil {
 		return nil
 	}
-	d := &changesData{Worktree: w}
+	d := &changesData{Worktree: w, Apply: view.CanApply(found)}
 	if !w.Ended || w.Problem != "" || w.Patch == "" {
 		return d
 	}
@@ -52,7 +53,7 @@ func changesOf(ctx context.Context, r *reader.Reader, found client.TaskDetails) 
 	patch, err := r.Patch(ctx, id)
 	switch {
 	case err != nil:
-		d.Why = err.Error()
+		d.Why, d.Apply = sentence(err.Error()), false
 	case len(patch) > mostPatch:
 		d.Why = tooLong(id)
 	default:

@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"os"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"mailboxd/envelope"
+	"mailboxd/internal/client"
 	"mailboxd/internal/task"
 	"mailboxd/mailbox"
 )
@@ -45,7 +48,70 @@ func TestAnAnswerOfAWorktreeIsShownWithItsDifferenceBeforeItIsApproved(t *testin
 	}
 }
 
-// addCoder adds an agent that works in clones of a repository.
+func TestThePageNamesApplyOnlyWhereItWorks(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skipf("a worktree needs git: %v", err)
+	}
+	t.Parallel()
+	w := newWorld(t)
+	w.addCoder()
+	w.stop(w.daemon)
+	w.serve()
+	v := w.visit(w.open())
+	for id, agent := range map[string]string{"waits": "coder", "denied": "coder", "unread": "coder", "idle": "idler", "branch": "coder", "taken": "coder"} {
+		w.sendTo(agent, id)
+		w.state(envelope.ID(id), task.Review)
+	}
+	w.wantApply(v, "waits", false, "2 files")
+	w.decide((*client.Client).Deny, "denied")
+	w.wantApply(v, "denied", false, "2 files")
+	w.decide((*client.Client).Approve, "idle")
+	w.wantApply(v, "idle", false, "changed nothing")
+	for _, id := range []envelope.ID{"unread", "branch", "taken"} {
+		w.decide((*client.Client).Approve, id)
+		w.wantApply(v, id, true, "2 files")
+	}
+	w.apply("branch", client.ApplyOptions{Branch: true})
+	w.wantApply(v, "branch", false, "The work is in the branch")
+	w.apply("taken", client.ApplyOptions{})
+	w.wantApply(v, "taken", false, "The work was applied")
+	found := w.details("unread")
+	if err := os.Remove(found.Worktree().Patch); err != nil {
+		t.Fatal(err)
+	}
+	w.wantApply(v, "unread", false, "no such file")
+}
+
+// wantApply checks whether the page of a task names the command that applies its work.
+func (w *world) wantApply(v *visitor, id envelope.ID, named bool, words string) {
+	w.t.Helper()
+	_, text := v.get("/tasks/" + string(id))
+	if got := strings.Contains(text, "mailboxd apply "+string(id)); got != named || !strings.Contains(text, words) {
+		w.t.Errorf("the page of %s names mailboxd apply: %t, want %t and %q in it:\n%s", id, got, named, words, text)
+	}
+}
+
+// decide decides about an answer, and waits for the end of its task.
+func (w *world) decide(how func(*client.Client, context.Context, envelope.ID, client.Decision) (client.Task, error), id envelope.ID) {
+	w.t.Helper()
+	digest := w.details(id).Approvals[0].Digest
+	w.do(func(daemon *client.Client) error {
+		_, err := how(daemon, w.t.Context(), id, client.Decision{Note: "looked at it", Digest: digest})
+		return err
+	})
+	w.state(id, task.Done)
+}
+
+// apply applies the work of a task.
+func (w *world) apply(id envelope.ID, options client.ApplyOptions) {
+	w.t.Helper()
+	w.do(func(daemon *client.Client) error {
+		_, err := daemon.Apply(w.t.Context(), id, options)
+		return err
+	})
+}
+
+// addCoder adds an agent that works in clones of a repository, and one that changes nothing there.
 func (w *world) addCoder() {
 	w.t.Helper()
 	project, program := filepath.Join(w.dir, "project"), filepath.Join(w.dir, "coder.sh")
@@ -68,7 +134,9 @@ func (w *world) addCoder() {
 			w.t.Fatalf("git %q: %v: %s", args, err, out)
 		}
 	}
-	appendTo(w.t, w.config, fmt.Sprintf("  - {id: coder, exec: {command: [%s], output: text, cwd: %s, worktree: true}}\n", program, project))
+	for id, command := range map[string]string{"coder": program, "idler": "/bin/echo, done"} {
+		appendTo(w.t, w.config, fmt.Sprintf("  - {id: %s, exec: {command: [%s], output: text, cwd: %s, worktree: true}}\n", id, command, project))
+	}
 }
 
 // sendTo sends a task whose answer a person has to approve.
