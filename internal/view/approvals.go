@@ -48,6 +48,9 @@ func printPlan(w io.Writer, a client.Approval) {
 		if words := SetupWords(*a.Plan); words != "" {
 			fmt.Fprintf(w, "    setup    %s\n", escaped(words))
 		}
+		if words := SandboxWords(*a.Plan); words != "" {
+			fmt.Fprintf(w, "    sandbox  %s\n", escaped(words))
+		}
 	}
 	if a.Plan.Permission != "" {
 		fmt.Fprintf(w, "    may      %s\n", escaped(a.Plan.Permission))

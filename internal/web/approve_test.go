@@ -52,7 +52,7 @@ func TestAPersonApprovesByTypingTheNumberOfThePageAtTheTerminal(t *testing.T) {
 	b.do(chromedp.Click(`button[data-verb=approve]`))
 	number := b.number()
 	question, digest := w.question(), w.details("deploy-api-4.2").Approvals[0].Digest
-	for _, want := range []string{"approve the task deploy-api-4.2", "demo-agent deployer", "tools    ssh", digest, "asks     "} {
+	for _, want := range []string{"approve the task deploy-api-4.2", "demo-agent deployer", "sandbox  none: ", "tools    ssh", digest, "asks     "} {
 		if !strings.Contains(question, want) {
 			t.Errorf("the terminal asks %q; want %q in it", question, want)
 		}

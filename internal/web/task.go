@@ -204,6 +204,9 @@ func planOf(a client.Approval) (all []fact) {
 			if words := view.SetupWords(*p); words != "" {
 				all = append(all, fact{Name: "Setup", Value: words})
 			}
+			if words := view.SandboxWords(*p); words != "" {
+				all = append(all, fact{Name: "Sandbox", Value: words})
+			}
 		}
 		tools := "not restricted"
 		if p.Tools != nil {
