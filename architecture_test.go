@@ -69,6 +69,7 @@ var owners = map[string][]string{
 	"github.com/santhosh-tekuri/jsonschema/v6":   {"internal/schema"},
 	"github.com/modelcontextprotocol/go-sdk/mcp": {"internal/mcpserver"},
 	"github.com/bluekeyes/go-gitdiff/gitdiff":    {"internal/web"},
+	"github.com/alecthomas/chroma/v2":            {"internal/web"},
 }
 
 func TestImportsGoOnlyToRowsBelow(t *testing.T) {

@@ -2,26 +2,32 @@ package web
 
 import (
 	"bytes"
-	"context"
 	"fmt"
-	"io"
+	"html/template"
+	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
-	"mailboxd/internal/reader"
-	"mailboxd/internal/term"
 	"mailboxd/internal/view"
+	"mailboxd/internal/worktree"
 )
 
 // changesData is the work of the last run of a task that worked in a clone of a repository.
 type changesData struct {
 	*client.Worktree
+	ID    string // of the element with the files: by content and layout, so that a browser can keep it
+	Split bool   // before and after are beside each other
+	Kept  bool   // the browser has the files already
 	Diffs []fileDiff
-	Why   string // why the page doesn't show all of it
-	Apply bool   // mailboxd apply puts it into the working tree
+	Rest  []client.ChangedFile // files that are named only
+	Why   string               // why the page doesn't show all of it
+	Apply bool                 // mailboxd apply puts it into the working tree
+
+	files []*gitdiff.File
 }
 
 // A fileDiff is what the work changes in a file.
@@ -29,18 +35,31 @@ type fileDiff struct {
 	Name           string
 	Words          string // what happens to the file beside its lines
 	Added, Deleted int64
-	Lines          []diffLine // Sign is also @ for the begin of a part
+	Long           bool // it is folded
+	HTML           template.HTML
 }
 
 // The limits of what the page shows of a difference. mailboxd diff prints all of it.
 const (
-	mostPatch     = 4 << 20 // bytes that are read
+	mostPatch     = 4 << 20 // bytes that are read, without those of binary files
 	mostDiffLines = 3000    // of all files
+	mostOpenLines = 400     // of a file that is not folded
 	mostDiffText  = 2000    // characters of a line
 )
 
+// A layout says how a browser wants to see a difference.
+type layout struct {
+	Split bool
+	Kept  []string // elements that it keeps
+}
+
+// layoutOf reads the layout that a request asks for: diff=split, and the header of the script.
+func layoutOf(r *http.Request) layout {
+	return layout{r.URL.Query().Get("diff") == "split", strings.Fields(r.Header.Get("Kept"))}
+}
+
 // changesOf reads the work of a task; nil for none.
-func changesOf(ctx context.Context, r *reader.Reader, found client.TaskDetails) *changesData {
+func changesOf(found client.TaskDetails, l layout) *changesData {
 	w := found.Worktree()
 	if w == nil {
 		return nil
@@ -49,17 +68,40 @@ func changesOf(ctx context.Context, r *reader.Reader, found client.TaskDetails) 
 	if !w.Ended || w.Problem != "" || w.Patch == "" {
 		return d
 	}
-	id := found.Task.ID
-	patch, err := r.Patch(ctx, id)
-	switch {
-	case err != nil:
-		d.Why, d.Apply = sentence(err.Error()), false
-	case len(patch) > mostPatch:
-		d.Why = tooLong(id)
-	default:
-		d.addPatch(id, patch)
+	if d.ask(l); d.Kept {
+		return d
 	}
+	patch, err := worktree.ReadPatch(w.Patch, w.Digest)
+	if err != nil {
+		d.Why, d.Apply = sentence(err.Error()), false
+		return d
+	}
+	d.addPatch(found.Task.ID, patch)
+	d.write()
 	return d
+}
+
+// ask says how the files are wanted.
+func (d *changesData) ask(l layout) {
+	d.Split, d.ID = l.Split, "changes-"+d.Digest
+	if l.Split {
+		d.ID += "-split"
+	}
+	d.Kept = slices.Contains(l.Kept, d.ID)
+}
+
+// in returns the changes in another layout.
+func (d *changesData) in(l layout) *changesData {
+	if d == nil || d.Patch == "" {
+		return d
+	}
+	other := *d
+	if other.ask(l); other.Kept {
+		other.Diffs, other.Rest, other.Why = nil, nil, ""
+	} else {
+		other.write()
+	}
+	return &other
 }
 
 func tooLong(id envelope.ID) string {
@@ -68,45 +110,64 @@ func tooLong(id envelope.ID) string {
 
 // addPatch adds the files of a patch, as many lines as the page shows.
 func (d *changesData) addPatch(id envelope.ID, patch []byte) {
-	files, _, err := gitdiff.Parse(withoutBinaries(patch))
+	text := withoutBinaries(patch)
+	if len(text) > mostPatch {
+		text, d.Why = text[:max(0, 1+bytes.LastIndex(text[:mostPatch], []byte("\ndiff --git ")))], tooLong(id)
+	}
+	files, _, err := gitdiff.Parse(bytes.NewReader(text))
 	if err != nil {
 		d.Why = fmt.Sprintf("The rest is not shown, since %v: %s", err, view.Command("diff", id))
 	}
 	left := mostDiffLines
 	for _, f := range files {
 		one := fileDiff{Name: nameOf(f), Words: changeOf(f)}
+		before := left
 		for _, part := range f.TextFragments {
 			one.Added, one.Deleted = one.Added+part.LinesAdded, one.Deleted+part.LinesDeleted
 			if len(part.Lines) > left {
 				part.Lines, d.Why = part.Lines[:left], tooLong(id)
 			}
-			if left -= len(part.Lines); len(part.Lines) > 0 {
-				one.Lines = append(one.Lines, linesOf(part)...)
-			}
+			left -= len(part.Lines)
 		}
+		one.Long = before-left > mostOpenLines
 		d.Diffs = append(d.Diffs, one)
 	}
+	d.files = files
+	d.nameRest()
 }
 
-// linesOf returns a part of a difference, below a line that says where it is.
-func linesOf(part *gitdiff.TextFragment) []diffLine {
-	all := []diffLine{{"@", strings.TrimSpace(fmt.Sprintf("line %d  %s", part.NewPosition, part.Comment))}}
-	for _, line := range part.Lines {
-		text := strings.TrimSuffix(line.Line, "\n")
-		if len(text) == len(line.Line) {
-			text += "  (no line end)"
-		}
-		all = append(all, diffLine{line.Op.String(), term.Cut(text, mostDiffText)})
+// nameRest names the files of the work that aren't shown.
+func (d *changesData) nameRest() {
+	shown := map[string]bool{}
+	for _, f := range d.files {
+		shown[nameAfter(f)] = true
 	}
-	return all
+	for _, f := range d.Files {
+		if !shown[f.Path] {
+			d.Rest = append(d.Rest, f)
+		}
+	}
 }
 
-// nameOf names a file by its path after the change.
+// write writes the lines of the files.
+func (d *changesData) write() {
+	d.Diffs = slices.Clone(d.Diffs)
+	for i, f := range d.files {
+		d.Diffs[i].HTML = htmlOf(f, d.Split)
+	}
+}
+
+// nameOf names a file by its path, and by the one before if it has another.
 func nameOf(f *gitdiff.File) string {
-	switch {
-	case f.IsRename || f.IsCopy:
+	if f.IsRename || f.IsCopy {
 		return f.OldName + " -> " + f.NewName
-	case f.IsDelete:
+	}
+	return nameAfter(f)
+}
+
+// nameAfter is the path of a file after the change; before it of one that is gone.
+func nameAfter(f *gitdiff.File) string {
+	if f.IsDelete {
 		return f.OldName
 	}
 	return f.NewName
@@ -151,7 +212,7 @@ func modeWords(f *gitdiff.File) string {
 
 // withoutBinaries leaves the content of binary files out of a patch. It may be small there and huge
 // when it is unpacked.
-func withoutBinaries(patch []byte) io.Reader {
+func withoutBinaries(patch []byte) []byte {
 	var text bytes.Buffer
 	binary := false
 	for line := range bytes.Lines(patch) {
@@ -165,5 +226,5 @@ func withoutBinaries(patch []byte) io.Reader {
 			text.Write(line)
 		}
 	}
-	return &text
+	return text.Bytes()
 }

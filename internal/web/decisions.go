@@ -29,7 +29,9 @@ type decision struct {
 	Until  time.Time
 	Signed bool // the ssh-agent signs it
 
-	Content string // all that it is about, in the lines that the terminal shows
+	Content string       // all that it is about, in the lines that the terminal shows
+	Changes *changesData // the difference that an answer waits with, in the layout of the page
+	changes *changesData // as it was when the decision began
 
 	Passkey string // the options of WebAuthn for the passkey that signs it; "": none does
 	Line    string // of a new passkey, instead of a decision
@@ -205,7 +207,7 @@ func (s *server) readDecision(r *http.Request, daemon *client.Client, id envelop
 		return job{}, err
 	}
 	one := newDecision(verb, id, "")
-	if one.Content, err = contentOf(r.Context(), daemon, needs); err != nil {
+	if err := one.addContent(r.Context(), daemon, needs); err != nil {
 		return job{}, err
 	}
 	word.Number, one.Signed = one.Number, level > task.ProofTerminal
@@ -277,6 +279,9 @@ func (s *server) decision(_ context.Context, q question) (page, error) {
 	one, ok := s.decisions.find(q.PathValue("id"))
 	if !ok {
 		return page{}, &client.Error{Kind: client.NoTask, Message: "there is no such decision any more"}
+	}
+	if !one.Done {
+		one.Changes = one.changes.in(layoutOf(q.Request))
 	}
 	return page{Name: "decision", Title: "Decision", Data: one}, nil
 }

@@ -183,23 +183,36 @@ func TestTheEventsOfATaskAreFoundWhileItsIdIsTyped(t *testing.T) {
 // mostSerious are the impacts that axe must not find.
 const mostSerious = `r.violations.filter(v => v.impact === "serious" || v.impact === "critical").map(v => v.id + ": " + v.nodes.map(n => n.html + " " + n.any.map(a => a.message).join(" ")).join("\n  ")).join("\n")`
 
-func TestAxeFindsNothingSerious(t *testing.T) {
-	slowtest.Require(t, "it checks each page twice with several hundred rules")
+// axeRules are what axe checks in a colour scheme.
+var axeRules = map[string]string{
+	"light": `["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]`,
+	"dark":  `{type: "rule", values: ["color-contrast", "link-in-text-block"]}`,
+}
+
+// passesAxe checks the page that is shown.
+func (b *tab) passesAxe(name, scheme string) {
+	b.t.Helper()
 	axe, err := os.ReadFile(filepath.Join("testdata", "axe.min.js"))
 	if err != nil {
-		t.Fatal(err)
+		b.t.Fatal(err)
 	}
+	b.do(chromedp.Evaluate[chromedp.Void](string(axe)))
+	check := `axe.run(document, {runOnly: ` + axeRules[scheme] + `}).then(r => ` + mostSerious + `)`
+	found, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](check, chromedp.EvalAwaitPromise))
+	if err != nil || found != "" {
+		b.t.Errorf("%s, %s: %v\n%s", name, scheme, err, found)
+	}
+}
+
+func TestAxeFindsNothingSerious(t *testing.T) {
+	slowtest.Require(t, "it checks each page twice with several hundred rules")
 	b, _ := lively(t)
-	for scheme, rules := range map[string]string{"light": `["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]`, "dark": `{type: "rule", values: ["color-contrast", "link-in-text-block"]}`} {
+	for scheme := range axeRules {
 		b.scheme(scheme)
 		for _, p := range pages {
 			b.visit(p.path)
 			b.sees(p.sees)
-			b.do(chromedp.Evaluate[chromedp.Void](string(axe)))
-			found, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](`axe.run(document, {runOnly: `+rules+`}).then(r => `+mostSerious+`)`, chromedp.EvalAwaitPromise))
-			if err != nil || found != "" {
-				t.Errorf("%s, %s: %v\n%s", p.name, scheme, err, found)
-			}
+			b.passesAxe(p.name, scheme)
 		}
 	}
 }

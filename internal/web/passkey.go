@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"mailboxd/envelope"
 	"mailboxd/internal/client"
 	"mailboxd/internal/proof"
 	"mailboxd/internal/reader"
@@ -59,18 +60,22 @@ func (s *server) askPasskey(one job, asked client.Statement, keys []proof.Passke
 	return one, nil
 }
 
-// contentOf returns all that a statement is about, in the lines that mailboxd approve prints, and
-// the daemon for a decision by number.
-func contentOf(ctx context.Context, daemon *client.Client, asked client.Statement) (string, error) {
+// addContent adds to a decision all that its statement is about, in the lines that mailboxd approve
+// prints, and the daemon for a decision by number; and the difference that an answer waits with.
+func (one *decision) addContent(ctx context.Context, daemon *client.Client, asked client.Statement) error {
 	found, err := daemon.Details(ctx, asked.Task)
 	if err != nil {
-		return "", err
+		return err
 	}
 	text, last := (&view.Details{TaskDetails: found}).AskedContent()
-	if last.Revision == asked.Revision && last.Stage == asked.Stage && last.Digest == asked.Digest && last.Asked.Equal(asked.Asked) {
-		return text, nil
+	if last.Revision != asked.Revision || last.Stage != asked.Stage || last.Digest != asked.Digest || !last.Asked.Equal(asked.Asked) {
+		return &client.Error{Kind: client.Conflict, Message: errChanged.Error()}
 	}
-	return "", &client.Error{Kind: client.Conflict, Message: errChanged.Error()}
+	one.Content = text
+	if last.Stage == envelope.ApprovalPost {
+		one.changes = changesOf(found, layout{})
+	}
+	return nil
 }
 
 // prove makes a decision with the signature of a passkey.

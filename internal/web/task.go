@@ -107,7 +107,7 @@ func (s *server) task(ctx context.Context, q question) (page, error) {
 	for _, e := range slices.Backward(found.Events) {
 		d.Events = append(d.Events, eventLine{e, view.EventWords(e)})
 	}
-	d.Changes = changesOf(ctx, q.reader, found)
+	d.Changes = changesOf(found, layoutOf(q.Request))
 	d.Routed = slices.Contains(found.Task.Held, task.Routing) || slices.ContainsFunc(found.Events, isDecision)
 	return page{Name: "task", Title: string(id), Data: d}, nil
 }
