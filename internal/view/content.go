@@ -17,8 +17,9 @@ import (
 )
 
 // AskedContent returns, in lines, all that a person is asked to agree to: the request, the plan of
-// the run and its digest, and for an answer that waits the answer. With it comes the question; its
-// Asked is zero if nothing is asked. Nothing is cut but a very long input.
+// the run and its digest, and for an answer that waits the answer, and which files of a worktree
+// its run changed. With it comes the question; its Asked is zero if nothing is asked. Nothing is cut
+// but a very long input and the list of files.
 func (f *Details) AskedContent() (string, client.Approval) {
 	asked := f.PendingApproval()
 	var text strings.Builder
@@ -31,6 +32,9 @@ func (f *Details) AskedContent() (string, client.Approval) {
 			answer.Write(f.Unshown)
 		}
 		fmt.Fprintf(&text, "\n  the answer is\n%s", term.Indent(strings.TrimRight(term.Escape(answer.String()), "\n")))
+		if words := f.changeWords(); words != "" {
+			fmt.Fprintf(&text, "\n  changes  %s", escaped(words))
+		}
 	}
 	return text.String(), asked
 }

@@ -154,6 +154,30 @@ func withheld(f client.TaskDetails) bool {
 	return answer != task.Approved || slices.Contains(refused, f.Task.Kind)
 }
 
+// workWords counts and names the files of a patch.
+func workWords(w *client.Worktree) string {
+	var changed []string
+	for _, file := range w.Files {
+		changed = append(changed, file.Path)
+	}
+	return fmt.Sprintf("%s, +%d -%d: %s", count(w.Changed, "file"), w.Added, w.Deleted, names(changed, w.Changed-len(changed)))
+}
+
+// changeWords says what the run of an answer changed in a worktree, with the content of the patch
+// and the command that shows it; "" for no worktree.
+func (f *Details) changeWords() string {
+	switch w := f.Worktree(); {
+	case w == nil:
+		return ""
+	case w.Problem != "":
+		return "not kept: " + w.Problem
+	case w.Patch == "":
+		return "none"
+	default:
+		return fmt.Sprintf("%s; patch sha256 %s; to see it: %s", workWords(w), shortDigest(w.Digest), Command("diff", f.Task.ID))
+	}
+}
+
 // printWork prints what a run changed.
 func (f *Details) printWork(s term.Screen, w *client.Worktree) {
 	switch {
@@ -164,11 +188,7 @@ func (f *Details) printWork(s term.Screen, w *client.Worktree) {
 	case w.Patch == "":
 		fmt.Fprintln(s, "  changes    none")
 	default:
-		var changed []string
-		for _, file := range w.Files {
-			changed = append(changed, file.Path)
-		}
-		s.Line("  changes    %s, +%d -%d: %s", count(w.Changed, "file"), w.Added, w.Deleted, names(changed, w.Changed-len(changed)))
+		s.Line("  changes    %s", workWords(w))
 		fmt.Fprintf(s, "  see        %s\n", Command("diff", f.Task.ID))
 	}
 	if len(w.Skipped) > 0 {

@@ -68,7 +68,9 @@ func TestTheDifferenceIsBesideTheNumberAndThePasskey(t *testing.T) {
 	if _, text := v.get(number); !strings.Contains(text, "Type this number") || !strings.Contains(text, line) {
 		t.Errorf("the page of the number has no difference: %s", text)
 	}
-	w.question()
+	if asked := w.question(); !strings.Contains(asked, "changes  4 files, +4 -4: ") {
+		t.Errorf("the terminal asks %q; want the changes in it", asked)
+	}
 	fmt.Fprintln(w.person, "no")
 	w.until(func() bool { _, text := v.get(number); return strings.Contains(text, "Nothing was decided") })
 	v.passkeyWithoutBrowser()
