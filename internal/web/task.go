@@ -208,6 +208,9 @@ func planOf(a client.Approval) (all []fact) {
 				all = append(all, fact{Name: "Sandbox", Value: words})
 			}
 		}
+		if p.Permission != "" {
+			all = append(all, fact{Name: "May", Value: p.Permission})
+		}
 		tools := "not restricted"
 		if p.Tools != nil {
 			tools = cmp.Or(strings.Join(p.Tools, ", "), "none")
