@@ -79,7 +79,7 @@ func filterIn(r *http.Request) (f client.Filter, err error) {
 	f = client.Filter{
 		Agent: q.Get("agent"), Requester: q.Get("requester"),
 		NewestFirst: q.Get("order") == "newest", All: q.Get("revisions") == "all", CallbackFailed: q.Get("callback") == "failed",
-		Words: q["word"], Labels: q["label"], Described: q.Get("describe") == "1",
+		Kind: envelope.Kind(q.Get("kind")), Type: q.Get("type"), Words: q["word"], Labels: q["label"], Described: q.Get("describe") == "1",
 	}
 	for _, name := range q["state"] {
 		s := task.State(name)
@@ -87,6 +87,9 @@ func filterIn(r *http.Request) (f client.Filter, err error) {
 			return f, bad("state %q is not one of %v", s, task.States())
 		}
 		f.States = append(f.States, s)
+	}
+	for _, name := range q["status"] {
+		f.Statuses = append(f.Statuses, envelope.Status(name))
 	}
 	for _, label := range f.Labels {
 		if _, _, err := envelope.ParseLabel(label); err != nil {

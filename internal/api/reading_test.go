@@ -41,6 +41,9 @@ func TestALongListComesWhole(t *testing.T) {
 		{client.Filter{States: []task.State{"held", "running"}, Agent: "a", Requester: "r", Limit: 1}, ids[:1]},
 		{client.Filter{States: []task.State{"queued"}}, nil},
 		{client.Filter{Agent: "b"}, nil},
+		{client.Filter{Kind: "timeout"}, nil},
+		{client.Filter{Type: "other"}, nil},
+		{client.Filter{Statuses: []envelope.Status{envelope.OK}}, nil},
 		{client.Filter{Since: time.Now().Add(time.Hour)}, nil},
 		{client.Filter{All: true, After: 2499}, ids[2499:]},
 	} {

@@ -26,6 +26,10 @@ type Filter struct {
 	All         bool // earlier revisions too
 	Limit       int  // 0: no limit
 
+	Statuses []envelope.Status // only results with one of these; nil: any
+	Kind     envelope.Kind     // of the error of the result
+	Type     string
+
 	CallbackFailed bool // only finished tasks whose callback failed
 
 	Words     []string // only tasks with all of these in their id, description, agent, requester, type or labels
@@ -41,6 +45,9 @@ func (f Filter) Query() url.Values {
 	q := url.Values{}
 	for _, s := range f.States {
 		q.Add("state", string(s))
+	}
+	for _, s := range f.Statuses {
+		q.Add("status", string(s))
 	}
 	for _, word := range f.Words {
 		q.Add("word", word)
@@ -58,6 +65,8 @@ func (f Filter) Query() url.Values {
 	}
 	set("agent", f.Agent)
 	set("requester", f.Requester)
+	set("kind", string(f.Kind))
+	set("type", f.Type)
 	if !f.Since.IsZero() {
 		q.Set("since", f.Since.Format(time.RFC3339Nano))
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"mailboxd/envelope"
 	"mailboxd/internal/task"
 )
 
@@ -16,11 +17,15 @@ type Filter struct {
 	States      []task.State // only these; nil: any
 	Agent       string       // "": any
 	Requester   string       // "": any
+	Type        string       // "": any
 	Since       time.Time
 	AfterSeq    int64 // what comes after it in the order asked for; 0: from the start
 	NewestFirst bool
 	All         bool // earlier revisions too
 	Limit       int  // 0: no limit
+
+	Statuses []envelope.Status // only results with one of these; nil: any
+	Kind     envelope.Kind     // of the error of a result; "": any
 
 	CallbackFailed bool // only tasks that are Done and lack a callback
 }
@@ -123,9 +128,12 @@ func (f Filter) where() (string, []any) {
 	if f.NewestFirst {
 		after = "seq < ?"
 	}
-	states := f.states()
-	need(!slices.Contains(states, any(string(task.Done))), "state <> 'done'") // as the partial index has it
-	need(len(states) < len(task.States()), "state IN ("+strings.Join(slices.Repeat([]string{"?"}, len(states)), ", ")+")", states...)
+	states, statuses := argumentsOf(f.states()), argumentsOf(f.Statuses)
+	need(!slices.Contains(f.states(), task.Done), "state <> 'done'") // as the partial index has it
+	need(len(states) < len(task.States()), "state IN ("+marks(len(states))+")", states...)
+	need(len(statuses) > 0, "status IN ("+marks(len(statuses))+")", statuses...)
+	need(f.Kind != "", "kind = ?", f.Kind)
+	need(f.Type != "", "type = ?", f.Type)
 	need(f.CallbackFailed, unsettled+" AND put = 1")
 	need(f.Agent != "", "agent = ?", f.Agent)
 	need(f.Requester != "", "requester = ?", f.Requester)
@@ -138,12 +146,23 @@ func (f Filter) where() (string, []any) {
 	return " WHERE " + strings.Join(where, " AND "), args
 }
 
-// states returns the states that pass, as arguments of a query.
-func (f Filter) states() (pass []any) {
+// states returns the states that pass.
+func (f Filter) states() (pass []task.State) {
 	for _, s := range task.States() {
 		if f.States == nil || slices.Contains(f.States, s) {
-			pass = append(pass, string(s))
+			pass = append(pass, s)
 		}
 	}
 	return pass
 }
+
+// argumentsOf returns texts as arguments of a query.
+func argumentsOf[T ~string](texts []T) (args []any) {
+	for _, text := range texts {
+		args = append(args, string(text))
+	}
+	return args
+}
+
+// marks are the places of n arguments in a query.
+func marks(n int) string { return strings.Join(slices.Repeat([]string{"?"}, n), ", ") }

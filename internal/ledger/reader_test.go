@@ -102,6 +102,7 @@ func TestTasksPassTheFilter(t *testing.T) {
 		named("c", 1, task.Done), named("d", 1, task.Running), named("e", 1, task.Done),
 	}
 	rows[3].Put, rows[5].Put, rows[5].Delivered = true, true, true
+	rows[3].Status, rows[5].Status, rows[5].Kind, rows[5].Type = envelope.OK, envelope.Failed, "timeout", "review"
 	rows[2].Agent, rows[3].Requester, rows[4].Received = "other", "somebody", noon.AddDate(0, 0, 1)
 	add(t, l, rows...)
 	for what, c := range map[string]struct {
@@ -115,6 +116,9 @@ func TestTasksPassTheFilter(t *testing.T) {
 		"requester":         {ledger.Filter{Requester: "somebody"}, []string{"c.1"}},
 		"since":             {ledger.Filter{Since: noon.AddDate(0, 0, 1)}, []string{"d.1"}},
 		"newest done":       {ledger.Filter{States: []task.State{task.Done}, NewestFirst: true, Limit: 1}, []string{"e.1"}},
+		"statuses":          {ledger.Filter{Statuses: []envelope.Status{envelope.Failed, envelope.OK}}, []string{"c.1", "e.1"}},
+		"kind":              {ledger.Filter{Kind: "timeout"}, []string{"e.1"}},
+		"type":              {ledger.Filter{Type: "review"}, []string{"e.1"}},
 		"callback failed":   {ledger.Filter{CallbackFailed: true}, []string{"c.1"}},
 		"next page":         {ledger.Filter{AfterSeq: 3, Limit: 2}, []string{"c.1", "d.1"}},
 		"page before":       {ledger.Filter{AfterSeq: 4, NewestFirst: true}, []string{"b.1", "a.2"}},

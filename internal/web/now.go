@@ -97,13 +97,12 @@ const (
 
 // addFailed adds the latest tasks that ended without success.
 func (d *nowData) addFailed(ctx context.Context, q question, approve bool) error {
-	filter := client.Filter{States: []task.State{task.Done}, Since: q.now.Add(-lately), NewestFirst: true, Described: true, Limit: searched}
+	filter := client.Filter{States: []task.State{task.Done}, Statuses: failures, Since: q.now.Add(-lately), NewestFirst: true, Described: true, Limit: mostFailed}
 	found, err := q.daemon.Tasks(ctx, filter)
 	if err != nil {
 		return err
 	}
-	found = slices.DeleteFunc(found, func(t client.Task) bool { return !failed(t) })
-	d.Failed, err = rowsOf(ctx, q, found[:min(len(found), mostFailed)], nil, approve)
+	d.Failed, err = rowsOf(ctx, q, found, nil, approve)
 	return err
 }
 

@@ -1,16 +1,20 @@
 package web_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"mailboxd/envelope"
 	"mailboxd/internal/client"
 	"mailboxd/internal/slowtest"
 	"mailboxd/internal/task"
@@ -238,9 +242,34 @@ func TestTenThousandTasksAreFilteredAndScrolled(t *testing.T) {
 		}
 	}
 	b.visit("/tasks")
-	b.sees(fmt.Sprintf("The newest 100 of %d,0", tasks/1000))
+	b.sees(fmt.Sprintf("The newest 100 of %d,0", tasks/1000), "Live")
+	b.updatesFew(w, tasks)
 	b.do(chromedp.Click("a.more"))
 	b.sees("100 older of")
+}
+
+// updatesFew cancels five tasks of the list that is shown, and measures what the page gets of it.
+func (b *tab) updatesFew(w *world, tasks int) {
+	b.t.Helper()
+	eval[bool](b, `(performance.clearResourceTimings(), performance.setResourceTimingBufferSize(1000), true)`)
+	var last time.Time
+	w.do(func(daemon *client.Client) (err error) {
+		for i := range 5 {
+			id := envelope.ID(fmt.Sprintf("work-%d", tasks-1-20*i))
+			_, failed := daemon.Cancel(b.t.Context(), id, client.ControlOptions{})
+			err = errors.Join(err, failed)
+		}
+		last = time.Now()
+		return err
+	})
+	b.until(`document.querySelectorAll("[data-row] [data-tone=bad]").length === 5`)
+	took := time.Since(last)
+	const sizes = `performance.getEntriesByType("resource").filter(e => e.initiatorType === "xmlhttprequest").map(e => e.transferSize)`
+	got := eval[[]int](b, sizes)
+	b.t.Logf("updates of five tasks: %v bytes, the last row %s after the last cancellation", got, took.Round(time.Millisecond))
+	if len(got) == 0 || slices.Max(got) > 20<<10 {
+		b.t.Errorf("updates of five tasks are %v bytes; want at most 20 KB each", got)
+	}
 }
 
 // fill has the daemon take tasks that wait for an approval.

@@ -156,7 +156,7 @@ func (s *server) write(w http.ResponseWriter, r *http.Request, status int, p pag
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(slowest)) // a test has no connection
 	w.WriteHeader(status)
-	_, _ = w.Write(visible(text.Bytes()))
+	_, _ = w.Write(changedRows(visible(text.Bytes()), rowsIn(r)))
 }
 
 // visible replaces the characters of a page that control how text is shown, or show nothing, by

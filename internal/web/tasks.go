@@ -43,6 +43,9 @@ const (
 	stateFailed = "failed" // a result that is neither
 )
 
+// failures are the statuses of results that are neither ok nor partial.
+var failures = []envelope.Status{envelope.Failed, envelope.Rejected, envelope.Stopped}
+
 // statuses are those of results, as far as they can be asked for.
 var statuses = []envelope.Status{envelope.OK, envelope.Partial, envelope.Failed, envelope.Rejected, envelope.Stopped}
 
@@ -65,52 +68,32 @@ func (f filterForm) Any() bool {
 	return f.State+f.Kind+f.Agent+f.Requester+f.Type+f.Text+f.Since != ""
 }
 
-// filter is the form as a question to the daemon. A type is searched for as a word too, and
-// compared afterwards.
+// filter is the form as a question to the daemon.
 func (f filterForm) filter(now time.Time) client.Filter {
-	c := client.Filter{Agent: f.Agent, Requester: f.Requester, NewestFirst: true, Described: true, Words: strings.Fields(f.Text)}
+	c := client.Filter{
+		Agent: f.Agent, Requester: f.Requester, Type: f.Type, Kind: envelope.Kind(f.Kind), Words: strings.Fields(f.Text),
+		NewestFirst: true, Described: true,
+	}
 	if slices.Contains(task.States(), task.State(f.State)) {
 		c.States = []task.State{task.State(f.State)}
 	}
 	switch {
 	case f.State == stateOpen:
 		c.States = view.OpenStates()
-	case f.ofResult() || f.Kind != "":
-		c.States = []task.State{task.Done}
+	case f.State == stateWell:
+		c.Statuses = []envelope.Status{envelope.OK, envelope.Partial}
+	case f.State == stateFailed:
+		c.Statuses = failures
+	case slices.Contains(statuses, envelope.Status(f.State)):
+		c.Statuses = []envelope.Status{envelope.Status(f.State)}
 	}
-	if f.Type != "" {
-		c.Words = append(c.Words, f.Type)
+	if c.States == nil && (c.Statuses != nil || f.Kind != "") {
+		c.States = []task.State{task.Done}
 	}
 	if d := periods[f.Since]; d > 0 {
 		c.Since = now.Add(-d)
 	}
 	return c
-}
-
-// ofResult reports whether the state that is asked for is one of a result.
-func (f filterForm) ofResult() bool {
-	return f.State == stateWell || f.State == stateFailed || slices.Contains(statuses, envelope.Status(f.State))
-}
-
-// compares reports whether the form asks for what the daemon does not filter.
-func (f filterForm) compares() bool { return f.Type+f.Kind != "" || f.ofResult() }
-
-// matches reports whether a task is what the form asks for, of what the daemon does not filter.
-func (f filterForm) matches(t client.Task) bool {
-	switch {
-	case f.Type != "" && t.Type != f.Type, f.Kind != "" && string(t.Kind) != f.Kind:
-		return false
-	case f.State == stateFailed:
-		return failed(t)
-	case f.State == stateWell:
-		return t.State == task.Done && !failed(t)
-	}
-	return !f.ofResult() || string(t.Status) == f.State
-}
-
-// failed reports whether a task has a result that is neither ok nor partial.
-func failed(t client.Task) bool {
-	return t.State == task.Done && t.Status != envelope.OK && t.Status != envelope.Partial
 }
 
 // older is the URL of the page after a task.
@@ -130,7 +113,9 @@ func (f filterForm) older(seq int64) string {
 // tasks lists tasks, the newest first.
 func (s *server) tasks(ctx context.Context, q question) (page, error) {
 	form := formOf(q.URL.Query())
-	found, err := form.find(ctx, q)
+	filter := form.filter(q.now)
+	filter.After, filter.Limit = form.After, pageRows+1
+	found, err := q.daemon.Tasks(ctx, filter)
 	if err != nil {
 		return page{}, err
 	}
@@ -143,9 +128,14 @@ func (s *server) tasks(ctx context.Context, q question) (page, error) {
 		return page{}, err
 	}
 	d.addChoices(found)
-	total, err := q.daemon.Count(ctx, client.Filter{})
+	total := len(d.Rows)
+	if part := d.Older != "" || form.After > 0; part && filter.Searches() {
+		total = -1 // to count them, the daemon reads each request
+	} else if part {
+		total, err = q.daemon.Count(ctx, filter)
+	}
 	d.Found = d.count(total)
-	if total == 0 {
+	if total == 0 && !form.Any() {
 		d.Agent = s.anyAgent(ctx)
 	}
 	return page{Name: "tasks", Title: "Tasks", Data: d}, err
@@ -170,22 +160,29 @@ func (d *tasksData) addChoices(found []client.Task) {
 	d.Kinds = slices.Sorted(maps.Keys(kinds))
 }
 
-// count says how many tasks are on the page, of how many.
+// count says how many tasks are on the page, of how many; negative: nobody counted them.
 func (d *tasksData) count(total int) string {
-	all := number(int64(total)) + " tasks"
+	shown, all, matching := number(int64(len(d.Rows))), number(int64(total))+" tasks", ""
 	if total == 1 {
 		all = "1 task"
 	}
-	shown := number(int64(len(d.Rows)))
 	switch {
-	case d.Form.After > 0:
-		return shown + " older of " + all
-	case d.Older != "":
-		return "The newest " + shown + " of " + all
+	case d.Form.Any() && total == 1:
+		matching = " that matches"
 	case d.Form.Any():
-		return shown + " of " + all
+		matching = " that match"
 	}
-	return all
+	switch {
+	case total < 0 && d.Form.After > 0:
+		return shown + " older tasks" + matching
+	case total < 0:
+		return "The newest " + shown + " tasks" + matching
+	case d.Form.After > 0:
+		return shown + " older of " + all + matching
+	case d.Older != "":
+		return "The newest " + shown + " of " + all + matching
+	}
+	return all + matching
 }
 
 // anyAgent is an agent of the configuration; "" if there is none.
@@ -198,32 +195,4 @@ func (s *server) anyAgent(ctx context.Context) string {
 		return "" // the page of agents says why
 	}
 	return known[0].ID
-}
-
-// searched is how many tasks are asked for at a time when the page compares them.
-const searched = 1000
-
-// find returns the tasks that the form asks for, and one more than a page shows.
-func (f filterForm) find(ctx context.Context, q question) (found []client.Task, err error) {
-	filter := f.filter(q.now)
-	filter.After = f.After
-	for len(found) <= pageRows {
-		if filter.Limit = pageRows + 1 - len(found); f.compares() {
-			filter.Limit = searched
-		}
-		part, err := q.daemon.Tasks(ctx, filter)
-		if err != nil {
-			return nil, err
-		}
-		for _, t := range part {
-			if f.matches(t) {
-				found = append(found, t)
-			}
-		}
-		if len(part) < filter.Limit {
-			break
-		}
-		filter.After = part[len(part)-1].Seq
-	}
-	return found[:min(len(found), pageRows+1)], nil
 }

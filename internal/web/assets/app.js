@@ -13,6 +13,7 @@ if (login && location.hash.length > 20) {
 // morph makes one tree of nodes like another and keeps what is equal, so that focus, open details
 // and the place of a reader stay.
 function morph(have, want) {
+  if (want.nodeType === 1 && want.hasAttribute("data-same")) return; // a row as the browser has it
   if (have.nodeType !== want.nodeType || have.nodeName !== want.nodeName || (have.id || "") !== (want.id || "")) {
     have.replaceWith(want);
     return;
@@ -57,6 +58,7 @@ function fetchPage(url) {
     request.open("GET", url);
     request.responseType = "document";
     request.setRequestHeader("Kept", all("[data-keep][id]").map((e) => e.id).join(" ")); // the answer leaves these out
+    request.setRequestHeader("Rows", all("[data-v][id]").map((e) => e.id + "=" + e.dataset.v).join(" ")); // as these
     request.onload = () => (request.response ? done(request) : failed());
     request.onerror = failed;
     request.send();
