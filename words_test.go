@@ -25,6 +25,45 @@ var oldWords = []string{
 	"gets to see", "at logout goes on", "says who held what", "who held which", "is nobody's", "lies there", "in vain", "innocent",
 	"discreet", "strangers", "to whom", "of whom", "hear", "hearing", "hearall", "blameagent", "casefile",
 	"lint says", "must be told", "said twice", "takes apart", "taken apart", "talk freely", "what there is to say", "speaks for no",
+	"ourselves", "wish", "takeup", "begunanew", "scanturn", "strands", "beats", "tell of them", "hear reads", "a layer is",
+	"is there after a power cut", "are their readers", "as ainl's contract has it",
+}
+
+// unclear are words that hide a subject: a text names the caller, the requester or the
+// program instead. The code and pages at plainPaths have none of them.
+var (
+	unclear    = []string{"nobody", "somebody"}
+	plainPaths = []string{"internal/ledger/", "envelope/", "internal/agent/", "bench/", "docs/performance.md"}
+)
+
+// TestTextsOfTheStoresNameTheirSubjects searches code and pages without tests. A released
+// schema never changes, and fixtures are what other programs wrote.
+func TestTextsOfTheStoresNameTheirSubjects(t *testing.T) {
+	searched := 0
+	for _, path := range tracked(t) {
+		if !slices.ContainsFunc(plainPaths, func(prefix string) bool { return strings.HasPrefix(path, prefix) }) ||
+			strings.HasSuffix(path, "_test.go") || strings.Contains(path, "/testdata/") || strings.HasSuffix(path, ".sql") {
+			continue
+		}
+		text, err := os.ReadFile(path)
+		if os.IsNotExist(err) {
+			continue // removed, and not committed yet
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		searched++
+		for number, line := range strings.Split(strings.ToLower(string(text)), "\n") {
+			for word := range strings.FieldsFuncSeq(line, isNoWord) {
+				if slices.Contains(unclear, word) {
+					t.Errorf("%s:%d has %q: %s", path, number+1, word, strings.TrimSpace(line))
+				}
+			}
+		}
+	}
+	if searched < 100 {
+		t.Errorf("searched %d files; want the packages of %v", searched, plainPaths)
+	}
 }
 
 // oldWord has those that are one word, and oldPhrase finds the others.

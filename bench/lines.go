@@ -15,7 +15,7 @@ func id(n int) string { return fmt.Sprintf("task-%07d", n) }
 
 // line returns a task line, a valid envelope.
 func line(n int) []byte {
-	const form = `{"schema_version":"1.0","task_id":%q,"requester_id":"somebody","target_agent":"bench","target_role":"executor",` +
+	const form = `{"schema_version":"1.0","task_id":%q,"requester_id":"producer","target_agent":"bench","target_role":"executor",` +
 		`"task_type":"bench","description":"a task of the bench","input":{"refs":[],"payload":{"text":"%s"}}}` + "\n"
 	short := len(fmt.Sprintf(form, id(n), ""))
 	return fmt.Appendf(nil, form, id(n), strings.Repeat("x", lineSize-short))

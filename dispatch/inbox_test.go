@@ -314,7 +314,7 @@ func TestATaskInAnInboxIsNoRequestOfItsOwn(t *testing.T) {
 			e.say(e.letters("editor")...)
 			e.must(e.Idle(t.Context()))
 			if after := e.letters("ann"); len(after) != len(before) {
-				t.Errorf("ann is told %q; want nothing of what we wrote ourselves", after[len(before):])
+				t.Errorf("ann is told %q; want nothing of what mailboxd wrote", after[len(before):])
 			}
 			if n := len(e.letters("editor")); n != 3 {
 				t.Errorf("the inbox has %d lines; want the 3 tasks", n)

@@ -88,7 +88,7 @@ func TestWhatWeSayIsNothingThatWeHear(t *testing.T) {
 	}
 	e.must(e.Idle(t.Context()))
 	if after := e.letters("ann"); len(after) != len(before) {
-		t.Errorf("inbox of ann = %q; want no answer to what we said ourselves", after)
+		t.Errorf("inbox of ann = %q; want no answer to a message of mailboxd", after)
 	}
 }
 

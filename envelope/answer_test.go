@@ -135,7 +135,7 @@ func TestAValueThatMakesNoSenseInAnAnswerAsksForAPerson(t *testing.T) {
 	}
 	got, _ = envelope.DecodeAnswer([]byte(`{"agent_id":"a","status":"ok","error":{"kind":"x","message":null}}`))
 	if !got.Review.Required {
-		t.Error("AINL-71: ok with an error asks for nobody; want review")
+		t.Error("AINL-71: ok with an error asks for no review; want review")
 	}
 	got, _ = envelope.DecodeAnswer([]byte(`{"needs_review":{"required":true,"reason":"mine"},"confidence":2}`))
 	if want := "mine; confidence: must be a number from 0 to 1: left out"; got.Review.Reason != want {

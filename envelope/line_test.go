@@ -85,7 +85,7 @@ var lines = []struct {
 	{"row 13: nothing is taken from inside a string", `{"x":NaN,"payload":"` + strings.ReplaceAll(b, `"`, `\"`) + `"}`, []string{"invalid_json"}},
 	{"row 13: the end is no envelope", `{"x":NaN` + `{"task_id":"b"}`, []string{"invalid_json"}},
 	{"row 13: the end is no envelope but its end is", torn + `{"x":1}` + b, []string{"invalid_json a", "taken b"}},
-	{"row 13: more than anybody would", strings.Repeat(a, 150), slices.Repeat([]string{"taken a"}, 150)},
+	{"row 13: more than any sender would", strings.Repeat(a, 150), slices.Repeat([]string{"taken a"}, 150)},
 	{"row 13: far more", strings.Repeat("{}", 1e5), append(slices.Repeat([]string{"invalid_envelope"}, 100), "invalid_json")},
 }
 

@@ -250,7 +250,7 @@ func TestAnObjectThatIsNoRequestIsRefusedByName(t *testing.T) {
 			t.Errorf("row 50: %.60s: %s; want %s", raw, short(findings), want)
 		}
 		if asks := strings.Contains(raw, "target_agent"); asks != (got.ID != "") {
-			t.Errorf("row 50: %.60s: id %q; want one only if somebody asks", raw, got.ID)
+			t.Errorf("row 50: %.60s: id %q; want one only if a caller asks", raw, got.ID)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-"""What somebody would write in an afternoon: reads a file of task lines as it grows, runs a
+"""A program that one writes in an afternoon: reads a file of task lines as it grows, runs a
 program for each in two threads, and writes a result file whole.
 usage: poller.py TASKS RESULTS TMP sync|nosync COMMAND..."""
 import json

@@ -29,7 +29,7 @@ func (tc *treeCancel) add(cmd *cobra.Command) *cobra.Command {
 
 // cancel cancels a task. It asks about open tasks below it at a terminal, and lists those
 // that stay open.
-func (tc *treeCancel) cancel(daemon *client.Client, ctx context.Context, id envelope.ID, wish client.ControlOptions) (client.Task, error) {
+func (tc *treeCancel) cancel(daemon *client.Client, ctx context.Context, id envelope.ID, request client.ControlOptions) (client.Task, error) {
 	notes, with, listed := tc.cmd.ErrOrStderr(), tc.with, false
 	open, err := daemon.OpenBelow(ctx, id)
 	if err == nil && len(open) > 0 && !tc.with && !tc.no && term.Interactive() {
@@ -40,13 +40,13 @@ func (tc *treeCancel) cancel(daemon *client.Client, ctx context.Context, id enve
 		}
 	}
 	if with {
-		tree, err := daemon.CancelTree(ctx, id, wish)
+		tree, err := daemon.CancelTree(ctx, id, request)
 		if err == nil {
 			view.PrintCancelled(notes, tree)
 		}
 		return tree.Task, err
 	}
-	task, err := daemon.Cancel(ctx, id, wish)
+	task, err := daemon.Cancel(ctx, id, request)
 	if err != nil {
 		return task, err
 	}

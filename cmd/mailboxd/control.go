@@ -54,19 +54,19 @@ func taskVerbs(g *globals) []*cobra.Command {
 
 // command makes the command. A patience of 0 means no flag --timeout.
 func (v taskVerb) command(g *globals, patience time.Duration) *cobra.Command {
-	var wish client.ControlOptions
+	var request client.ControlOptions
 	which, asJSON := &chosen{}, false
 	cmd := &cobra.Command{
 		Use: v.name + " ID...", Short: v.short, Long: v.long, Example: v.example,
 		Args: cobra.MinimumNArgs(1),
 		RunE: withDaemon(g, func(cmd *cobra.Command, args []string, r *reader.Reader, daemon *client.Client) error {
-			wish.Timeout = formatTimeout(patience)
+			request.Timeout = formatTimeout(patience)
 			return forEach(cmd, args, func(arg string) error {
 				id, err := which.find(cmd.Context(), r, arg)
 				if err != nil {
 					return err
 				}
-				task, err := v.do(daemon, cmd.Context(), id, wish)
+				task, err := v.do(daemon, cmd.Context(), id, request)
 				if err == nil && v.name == "release" && !asJSON {
 					err = callbackFailure(cmd.Context(), r, id)
 				}
@@ -77,7 +77,7 @@ func (v taskVerb) command(g *globals, patience time.Duration) *cobra.Command {
 			})
 		}),
 	}
-	cmd.Flags().StringVar(&wish.Reason, "reason", "", "the reason, for the record")
+	cmd.Flags().StringVar(&request.Reason, "reason", "", "the reason, for the record")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print each task as one JSON object")
 	which.add(cmd)
 	if patience > 0 {
@@ -142,7 +142,7 @@ func agentVerbs(g *globals) []*cobra.Command {
 }
 
 func (v agentVerb) command(g *globals, waits bool) *cobra.Command {
-	var wish client.AgentOptions
+	var request client.AgentOptions
 	asJSON, timeout := false, time.Duration(0)
 	cmd := &cobra.Command{
 		Use: v.name + " [AGENT]", Short: v.short, Long: v.long, Example: v.example,
@@ -151,18 +151,18 @@ func (v agentVerb) command(g *globals, waits bool) *cobra.Command {
 			if len(args) > 0 && args[0] == "" {
 				return exit.With(exit.Usage, "the agent's name is empty; leave it out to %s every agent", v.name)
 			}
-			wish.Agent, wish.Timeout = strings.Join(args, ""), formatTimeout(timeout)
-			paused, err := v.do(daemon, cmd.Context(), wish)
+			request.Agent, request.Timeout = strings.Join(args, ""), formatTimeout(timeout)
+			paused, err := v.do(daemon, cmd.Context(), request)
 			if err != nil {
 				return err
 			}
 			if asJSON {
 				return term.PrintJSON(cmd.OutOrStdout(), paused)
 			}
-			return printPauses(cmd.OutOrStdout(), v.name, wish.Agent, paused.Paused)
+			return printPauses(cmd.OutOrStdout(), v.name, request.Agent, paused.Paused)
 		}),
 	}
-	cmd.Flags().StringVar(&wish.Reason, "reason", "", "the reason, for the record")
+	cmd.Flags().StringVar(&request.Reason, "reason", "", "the reason, for the record")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	if waits {
 		cmd.Flags().DurationVar(&timeout, "timeout", 0, "how long to wait; 0: no limit")

@@ -45,8 +45,8 @@ func edit(ctx context.Context, args []string) (any, error) {
 	if args[0] == "claim" {
 		return daemon.Claim(ctx, client.Claim{Agent: args[1]})
 	}
-	wish := client.Submission{Agent: args[2], Lease: leaseIn(args[3]), Result: jsontext.Value(args[4])}
-	return daemon.Submit(ctx, envelope.ID(args[1]), wish)
+	request := client.Submission{Agent: args[2], Lease: leaseIn(args[3]), Result: jsontext.Value(args[4])}
+	return daemon.Submit(ctx, envelope.ID(args[1]), request)
 }
 
 func leaseIn(file string) string {

@@ -19,7 +19,7 @@ func ainlCodec(t testing.TB) dialect.Codec {
 	t.Helper()
 	c, ok := dialect.Of(envelope.AINL)
 	if !ok {
-		t.Fatal("nobody speaks AINL")
+		t.Fatal("no codec reads AINL")
 	}
 	return c
 }

@@ -18,7 +18,7 @@ func clowl(t testing.TB) dialect.Codec {
 	t.Helper()
 	c, ok := dialect.Of(envelope.CLowl)
 	if !ok {
-		t.Fatal("nobody speaks CLowl")
+		t.Fatal("no codec reads CLowl")
 	}
 	return c
 }

@@ -196,7 +196,7 @@ func (f fields) party(field string) (who envelope.Recipient, ok bool) {
 	}
 	switch {
 	case rest == "":
-		f.refuse(field, "names nobody behind its prefix")
+		f.refuse(field, "has no name after its prefix")
 		return envelope.Recipient{}, false
 	case rest == envelope.Everybody:
 		f.refuse(field, `must not be "*"`)

@@ -30,7 +30,7 @@ func clutchCodec(t testing.TB) dialect.Codec {
 	t.Helper()
 	c, ok := dialect.Of(envelope.Clutch)
 	if !ok {
-		t.Fatal("nobody speaks Clutch")
+		t.Fatal("no codec reads Clutch")
 	}
 	return c
 }
@@ -76,7 +76,7 @@ var clutchShapes = []struct{ rule, path, value, want string }{
 	{"CLUTCH-09", "from", ``, "INVALID_MESSAGE from: required"},
 	{"CLUTCH-09", "from", `"agent:ken"`, "INVALID_MESSAGE from: must be an object"},
 	{"CLUTCH-09", "from.agent_id", ``, "INVALID_MESSAGE from.agent_id: required"},
-	{"CLUTCH-09", "from.agent_id", `"agent:"`, "INVALID_MESSAGE from.agent_id: names nobody behind its prefix"},
+	{"CLUTCH-09", "from.agent_id", `"agent:"`, "INVALID_MESSAGE from.agent_id: has no name after its prefix"},
 	{"CLUTCH-09", "from.agent_id", `"group:g"`, "INVALID_MESSAGE from.agent_id: must be an agent, not a group"},
 	{"CLUTCH-09", "from.agent_id", `"ken"`, `warning from.agent_id: should begin with "agent:"`},
 	{"CLUTCH-09", "from.role", `7`, "INVALID_MESSAGE from.role: must be a string"},

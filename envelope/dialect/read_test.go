@@ -111,7 +111,7 @@ func TestALineThatIsTooLongStillNamesItsSender(t *testing.T) {
 		{ainlLine, envelope.Message{Dialect: envelope.AINL, Task: "t1", From: "ken"}},
 		{complete, envelope.Message{Dialect: envelope.CLowl, Task: "m001", From: "oscar", ID: "m001"}},
 		{capLine, envelope.Message{Dialect: envelope.CAP, Task: "T1", From: "orchestrator"}},
-		{ainlLine[:len(ainlLine)-1], envelope.Message{Dialect: envelope.AINL}}, // it is torn: nobody
+		{ainlLine[:len(ainlLine)-1], envelope.Message{Dialect: envelope.AINL}}, // it is torn: no codec reads it
 	} {
 		p := dialect.TooLong(envelope.LongText([]byte(c.line)), 9)
 		m := p.Message
@@ -140,7 +140,7 @@ func TestARequestInTheLedgerIsReadAgain(t *testing.T) {
 		t.Error("a message that asks for nothing has a task")
 	}
 	if _, findings := dialect.DecodeTask("klingon", []byte(complete), envelope.Strict); !findings.Refused() {
-		t.Error("a dialect that nobody speaks has a task")
+		t.Error("an unknown dialect has a task")
 	}
 }
 

@@ -104,7 +104,7 @@ func (g *Agent) Run(ctx context.Context, j task.Job, started func(runner.Process
 // kept for review.
 func (g *Agent) Recover(ctx context.Context, j task.Job) task.Outcome {
 	if j.Dir == "" {
-		return g.lost(j, task.Exit{Code: -1, Cause: task.CauseLost}, &meter{job: j}, "the daemon was gone when its worker had the task, so nobody knows what became of it")
+		return g.lost(j, task.Exit{Code: -1, Cause: task.CauseLost}, &meter{job: j}, "the daemon was gone when its worker had the task, so its end is unknown")
 	}
 	if s, ok := readSessionFile(j.Dir); ok && s.Continues != "" {
 		if release, err := g.opts.Sessions.take(ctx, s.Continues); err == nil {
@@ -124,7 +124,7 @@ func (g *Agent) Recover(ctx context.Context, j task.Job) task.Outcome {
 	case known:
 		return g.keepWork(j, g.inspect(j, g.concludeWhole(j, exit, m)))
 	}
-	message := "the daemon was gone when the agent ended, so nobody knows how it ended"
+	message := "the daemon was gone when the agent ended, so its end is unknown"
 	if err != nil {
 		message += ": " + err.Error()
 	}

@@ -198,7 +198,7 @@ func (g *Agent) failure(j task.Job, exit task.Exit) envelope.Error {
 	case task.CauseExitTimeout:
 		return envelope.Error{Kind: envelope.ExitTimeout, Message: fmt.Sprintf("the agent had answered, did not exit for %v and was ended", b.ExitTimeout)}
 	case task.CauseLost:
-		return envelope.Error{Kind: envelope.RunLost, Message: "the keeper was gone when the agent ended, so nobody knows how it ended"}
+		return envelope.Error{Kind: envelope.RunLost, Message: "the keeper was gone when the agent ended, so its end is unknown"}
 	case task.CauseInterrupted:
 		return envelope.Error{Kind: envelope.RunLost, Message: "the agent was ended before it was done: " + exit.Reason}
 	}

@@ -27,7 +27,7 @@ type Earlier struct {
 type earlierSession struct {
 	session
 	id   string
-	file string // "": nobody knows
+	file string // "": unknown
 	run  string // the last one of the earlier task
 }
 

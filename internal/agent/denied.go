@@ -153,8 +153,8 @@ func (g *Agent) addDenied(j task.Job, reply *answer, u *toolUses) {
 	reply.result.Review.Ask(reason)
 }
 
-// allow returns what to change in the configuration so that tools are allowed; "" if nobody
-// knows.
+// allow returns what to change in the configuration so that tools are allowed; "" if it is
+// unknown.
 func (b Binding) allow(j task.Job, tools []string) string {
 	r := recipes[b.Profile]
 	if r.tools == nil || !b.byRecipe() {

@@ -99,8 +99,8 @@ func (f loginFile) holds(path string) bool {
 	return err == nil && strings.Contains(string(text), f.words)
 }
 
-// remedyOf says how a person logs in to the program whose output has a format; "" if nobody
-// knows.
+// remedyOf says how a person logs in to the program whose output has a format; "" if it is
+// unknown.
 func remedyOf(f Format) string {
 	if l := recipes[Profile(f)].login; l != nil {
 		return l.remedy()

@@ -52,7 +52,7 @@ var codexTools = toolGroups{
 // codexTerms passes the sandbox for the commands of the model
 // (https://developers.openai.com/codex/agent-approvals-security), or takes the tool for commands
 // away. codex features list has the names of features. In bubblewrap, the sandbox around Codex holds
-// what writes, and Codex makes none: danger-full-access is for a sandbox that somebody else made
+// what writes, and Codex makes none: danger-full-access is for a sandbox that another program made
 // (https://developers.openai.com/codex/agent-approvals-security, and codex exec --help of version
 // 0.169.0). A run that only reads stays in both.
 func codexTerms(g grant, _ task.Job) []string {
@@ -166,7 +166,7 @@ const maxCodexLog = 256 << 10
 // There is no event for it (codex-rs/core/src/tools, version 0.169.0).
 var codexRejection = regexp.MustCompile(`ERROR codex_core::tools::router: error=(?:.*rejected.*|unsupported call: (exec_command|shell|apply_patch))$`)
 
-// readCodexLog reads the rejected calls from standard error. Nobody knows their order among
+// readCodexLog reads the rejected calls from standard error. Their order is unknown among
 // the other calls, so none of those makes up for them.
 func (t *transcript) readCodexLog(dir string) {
 	f, err := openRegular(dir, runner.StderrFile)

@@ -56,7 +56,7 @@ func withFlag(name string) func([]string, string) []string {
 	return func(argv []string, id string) []string { return append(slices.Clone(argv), name, id) }
 }
 
-// dirIn returns the directory of the sessions in an environment; "" if nobody knows it.
+// dirIn returns the directory of the sessions in an environment; "" if it is unknown.
 func (s sessionRecipe) dirIn(env []string) string {
 	var home, own string
 	for _, entry := range env {

@@ -297,8 +297,8 @@ func (g *Agent) notEnclosed(j task.Job, exit task.Exit) task.Outcome {
 // sandboxControls are what a sandbox enforces.
 var sandboxControls = []envelope.Control{envelope.ControlFilesystem, envelope.ControlNetwork, envelope.ControlMailbox}
 
-// addSandbox adds what the sandbox enforced. Without one that was configured, nobody enforced
-// it.
+// addSandbox adds what the sandbox enforced. Without a sandbox that was configured, nothing
+// enforced it.
 func (g *Agent) addSandbox(j task.Job, levels envelope.Levels, exit task.Exit) {
 	level, held := envelope.LevelAdvisory, exit.Sandboxed || exit.Confined
 	switch {

@@ -25,7 +25,7 @@ const (
 // A session says where a run's program keeps its session, and which earlier one it continues.
 type session struct {
 	Program   Profile `json:"program"`
-	Dir       string  `json:"dir,omitempty"`       // of the sessions, on this machine; "": nobody knows
+	Dir       string  `json:"dir,omitempty"`       // of the sessions, on this machine; "": unknown
 	Cwd       string  `json:"cwd"`                 // of the process
 	Sandboxed bool    `json:"sandboxed,omitzero"`  // Dir appears in the sandbox where the program looks
 	Continues string  `json:"continues,omitempty"` // the id of the session that the run continues

@@ -123,7 +123,7 @@ func (o OwnDirs) check(dir string) error {
 }
 
 // resolveAll returns directories as they are written, and with symbolic links resolved. The
-// links count as they are now: nobody can replace a directory by a link later.
+// links count as they are now: no program can replace a directory by a link later.
 func resolveAll(dirs []string) []string {
 	var all []string
 	for _, dir := range dirs {

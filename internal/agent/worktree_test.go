@@ -113,7 +113,7 @@ func TestARunThatChangesTheRepositoryBesideItsWorktreeIsReviewed(t *testing.T) {
 	} {
 		g, _ := inRepository(t, script, agent.Options{})
 		r := g.Run(t.Context(), attemptOf(t, 1), nil).Result
-		const words = "changed while the run was working in its worktree: ./beside.txt; the run may have done it, or somebody else"
+		const words = "changed while the run was working in its worktree: ./beside.txt; the run may have done it, or another program"
 		if r.Status != envelope.OK || r.Review.Required != want || strings.Contains(r.Review.Reason, words) != want {
 			t.Errorf("%s: result %s, review %+v; want a review: %t", script, r.Status, r.Review, want)
 		}

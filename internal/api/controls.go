@@ -60,19 +60,19 @@ func (d *Server) control(verb string, do func(context.Context, envelope.ID, core
 
 // controlTask changes a task for an authorized caller.
 func (d *Server) controlTask(r *http.Request, verb string, id envelope.ID, do func(context.Context, envelope.ID, core.By) error) error {
-	var wish client.ControlOptions
-	if err := read(r, &wish); err != nil {
+	var request client.ControlOptions
+	if err := read(r, &request); err != nil {
 		return err
 	}
 	if err := d.maySteer(r, verb, id); err != nil {
 		return err
 	}
-	ctx, stop, err := within(r.Context(), wish.Timeout)
+	ctx, stop, err := within(r.Context(), request.Timeout)
 	if err != nil {
 		return err
 	}
 	defer stop()
-	return late(ctx, do(ctx, id, core.By{Who: peerIn(ctx).name(), Reason: wish.Reason}))
+	return late(ctx, do(ctx, id, core.By{Who: peerIn(ctx).name(), Reason: request.Reason}))
 }
 
 // cancelTree cancels a task and its descendants, and answers with their new states.
@@ -133,19 +133,19 @@ func (d *Server) apply(r *http.Request) (any, error) {
 // steer pauses or resumes an agent, and answers with the paused agents.
 func (d *Server) steer(verb string, do func(context.Context, string, core.By) error) func(*http.Request) (any, error) {
 	return func(r *http.Request) (any, error) {
-		var wish client.AgentOptions
-		if err := read(r, &wish); err != nil {
+		var request client.AgentOptions
+		if err := read(r, &request); err != nil {
 			return nil, err
 		}
 		if err := d.maySteer(r, verb, ""); err != nil {
 			return nil, err
 		}
-		ctx, stop, err := within(r.Context(), wish.Timeout)
+		ctx, stop, err := within(r.Context(), request.Timeout)
 		if err != nil {
 			return nil, err
 		}
 		defer stop()
-		if err := late(ctx, do(ctx, wish.Agent, core.By{Who: peerIn(ctx).name(), Reason: wish.Reason})); err != nil {
+		if err := late(ctx, do(ctx, request.Agent, core.By{Who: peerIn(ctx).name(), Reason: request.Reason})); err != nil {
 			return nil, err
 		}
 		paused, err := d.engine.Ledger.Paused(r.Context())

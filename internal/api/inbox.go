@@ -18,15 +18,15 @@ func (d *Server) fetching() []route {
 }
 
 func (d *Server) claim(r *http.Request) (any, error) {
-	var wish client.Claim
-	if err := read(r, &wish); err != nil {
+	var request client.Claim
+	if err := read(r, &request); err != nil {
 		return nil, err
 	}
 	if err := d.maySteer(r, "claim", ""); err != nil {
 		return nil, err
 	}
 	p := peerIn(r.Context())
-	l, found, err := d.engine.Claim(r.Context(), wish.Agent, core.By{Who: p.name()}, p.claimer(wish.As))
+	l, found, err := d.engine.Claim(r.Context(), request.Agent, core.By{Who: p.name()}, p.claimer(request.As))
 	if err != nil || !found {
 		return client.Claimed{}, err
 	}
@@ -42,14 +42,14 @@ func (d *Server) renew(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var wish client.Renewal
-	if err := read(r, &wish); err != nil {
+	var request client.Renewal
+	if err := read(r, &request); err != nil {
 		return nil, err
 	}
 	if err := d.maySteer(r, "renew", id); err != nil {
 		return nil, err
 	}
-	until, err := d.engine.Renew(r.Context(), id, wish.Agent, wish.Lease)
+	until, err := d.engine.Renew(r.Context(), id, request.Agent, request.Lease)
 	return client.Renewed{Until: until}, err
 }
 
@@ -58,14 +58,14 @@ func (d *Server) submit(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var wish client.Submission
-	if err := read(r, &wish); err != nil {
+	var request client.Submission
+	if err := read(r, &request); err != nil {
 		return nil, err
 	}
 	if err := d.maySteer(r, "submit", id); err != nil {
 		return nil, err
 	}
-	answer := dispatch.Submission{Agent: wish.Agent, Token: wish.Lease, Answer: wish.Result}
+	answer := dispatch.Submission{Agent: request.Agent, Token: request.Lease, Answer: request.Result}
 	if err := d.engine.Submit(r.Context(), id, answer, core.By{Who: peerIn(r.Context()).name()}); err != nil {
 		return nil, err
 	}

@@ -149,7 +149,7 @@ func (route route) answering(log zerolog.Logger) http.HandlerFunc {
 }
 
 // read decodes the body of a request. No body is an empty request.
-func read(r *http.Request, wish any) error {
+func read(r *http.Request, request any) error {
 	var text bytes.Buffer
 	if _, err := text.ReadFrom(r.Body); err != nil {
 		return &client.Error{Kind: client.BadRequest, Message: "read body: " + err.Error()}
@@ -157,7 +157,7 @@ func read(r *http.Request, wish any) error {
 	if len(bytes.TrimSpace(text.Bytes())) == 0 {
 		return nil
 	}
-	if err := json.Unmarshal(text.Bytes(), wish, json.RejectUnknownMembers(true), jsontext.AllowDuplicateNames(false)); err != nil {
+	if err := json.Unmarshal(text.Bytes(), request, json.RejectUnknownMembers(true), jsontext.AllowDuplicateNames(false)); err != nil {
 		return &client.Error{Kind: client.BadRequest, Message: "read body: " + err.Error()}
 	}
 	return nil

@@ -96,8 +96,8 @@ func (c *Client) get(ctx context.Context, path string, query url.Values, answer 
 }
 
 // post asks for something to be done.
-func (c *Client) post(ctx context.Context, path string, wish, answer any) error {
-	body, err := json.Marshal(wish)
+func (c *Client) post(ctx context.Context, path string, request, answer any) error {
+	body, err := json.Marshal(request)
 	if err != nil {
 		return err
 	}

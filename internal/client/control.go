@@ -8,7 +8,7 @@ import (
 )
 
 // Cancel ends a task. It returns when nothing of its run is left, or says what
-// is once the wish's timeout is over.
+// is once the request's timeout is over.
 func (c *Client) Cancel(ctx context.Context, id envelope.ID, w ControlOptions) (Task, error) {
 	return c.change(ctx, id, "cancel", w)
 }
@@ -62,8 +62,8 @@ func (c *Client) Deny(ctx context.Context, id envelope.ID, w Decision) (Task, er
 }
 
 // change returns the latest revision of the task as it is then.
-func (c *Client) change(ctx context.Context, id envelope.ID, verb string, wish any) (t Task, err error) {
-	return t, c.post(ctx, taskPath(id, "/"+verb), wish, &t)
+func (c *Client) change(ctx context.Context, id envelope.ID, verb string, request any) (t Task, err error) {
+	return t, c.post(ctx, taskPath(id, "/"+verb), request, &t)
 }
 
 // Pause keeps an agent from starting anything until Resume.

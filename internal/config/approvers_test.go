@@ -25,7 +25,7 @@ func TestWithoutApproversTheUserWeRunAsIsOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := c.ApproverNames(os.Getuid()); len(got) != 1 || got[0] == "" {
-		t.Errorf("approverNames(ourselves) = %q; want the login name", got)
+		t.Errorf("approverNames(own user) = %q; want the login name", got)
 	}
 	if got := c.ApproverNames(os.Getuid() + 1); got != nil {
 		t.Errorf("approverNames(somebody else) = %q; want none", got)

@@ -126,7 +126,7 @@ func TestSomeRequestersHaveNoInbox(t *testing.T) {
 		"a gathered one":   {func(a *conversation.Request) { a.Tie = envelope.Member }, true},
 		"one that assists": {func(a *conversation.Request) { a.Tie = envelope.Assist }, false},
 		"nobody":           {func(a *conversation.Request) { a.Requester = "" }, true},
-		"ourselves":        {func(a *conversation.Request) { a.Requester = envelope.Mailboxd }, true},
+		"mailboxd":         {func(a *conversation.Request) { a.Requester = envelope.Mailboxd }, true},
 	} {
 		about := asked
 		c.change(&about)

@@ -15,7 +15,7 @@ import (
 
 // The environment that steers a process built with the tag.
 const (
-	killAt  = "MAILBOXD_FAULT"      // "name:n": SIGKILL ourselves at the n-th crossing of that point
+	killAt  = "MAILBOXD_FAULT"      // "name:n": kill the own process with SIGKILL at the n-th crossing of that point
 	once    = "MAILBOXD_FAULT_ONCE" // the first to die makes this file, and nobody dies while it is there
 	bootID  = "MAILBOXD_FAULT_BOOT" // what to take for the id of the machine's boot
 	logFile = "MAILBOXD_FAULT_LOG"  // one line is appended to this file for each crossing

@@ -18,14 +18,14 @@ func scanBalance(r row) (b task.Balance, err error) {
 
 const balanceQuery = "SELECT " + balanceColumns + " FROM accounts WHERE owner = ? AND day = ?"
 
-// Balance returns where an account stands on a day; one that nothing was
-// reserved or spent of yet is empty.
+// Balance returns the balance of an account on a day; it is zero if nothing was
+// reserved or spent yet.
 func (tx *Tx) Balance(owner, day string) (task.Balance, error) {
 	return balance(context.Background(), tx.write, owner, day)
 }
 
-// Balance returns where an account stands on a day; one that nothing was
-// reserved or spent of yet is empty.
+// Balance returns the balance of an account on a day; it is zero if nothing was
+// reserved or spent yet.
 func (r *Reader) Balance(ctx context.Context, owner, day string) (task.Balance, error) {
 	return balance(ctx, r.read, owner, day)
 }
@@ -49,8 +49,8 @@ func (r *Reader) Balances(ctx context.Context, day string) ([]task.Balance, erro
 	return list, nil
 }
 
-// Reserved returns what a run may spend as things are now: less while runs it
-// asked for have some of it. One that is not known has no limit.
+// Reserved returns what a run may spend now: less while runs that it asked for have
+// a part of it. A run that is not known has no limit.
 func (r *Reader) Reserved(ctx context.Context, name task.RunName) (envelope.Budget, error) {
 	b, _, err := first(ctx, r.read, scanBudget, "SELECT reserved_tokens, reserved_cents FROM runs WHERE task = ? AND attempt = ?", name.Task, name.Attempt)
 	if err != nil {

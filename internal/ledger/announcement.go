@@ -17,7 +17,7 @@ func scanSpeaker(r row) (s task.Announcement, err error) {
 	return s, err
 }
 
-// Announce remembers what somebody can do, instead of what it said before.
+// Announce records what an agent can do, in place of its announcement before.
 func (tx *Tx) Announce(s task.Announcement) error {
 	supports, err := json.Marshal(s.Supports)
 	if err == nil {
@@ -25,12 +25,12 @@ func (tx *Tx) Announce(s task.Announcement) error {
 			ON CONFLICT (name) DO UPDATE SET supports = excluded.supports, since = excluded.since`, s.Name, string(supports), s.Since.UnixMicro())
 	}
 	if err != nil {
-		return fmt.Errorf("remember what %s can do: %w", s.Name, err)
+		return fmt.Errorf("record what %s can do: %w", s.Name, err)
 	}
 	return nil
 }
 
-// Announced reports whether somebody has announced something.
+// Announced reports whether an agent has announced something.
 func (tx *Tx) Announced(name string) (bool, error) {
 	_, has, err := first(context.Background(), tx.write, one[int], "SELECT 1 FROM speakers WHERE name = ?", name)
 	if err != nil {
@@ -39,7 +39,7 @@ func (tx *Tx) Announced(name string) (bool, error) {
 	return has, nil
 }
 
-// Announcements returns everybody who has announced something, by name.
+// Announcements returns the announcements of all agents, by name.
 func (tx *Tx) Announcements() ([]task.Announcement, error) {
 	speakers, err := all(context.Background(), tx.write, scanSpeaker, "SELECT name, supports, since FROM speakers ORDER BY name")
 	if err != nil {

@@ -25,7 +25,7 @@ func scanConsent(r row) (c task.Consent, err error) {
 	return c, err
 }
 
-// Ask remembers that a person is asked from now on: Task to Expires of c.
+// Ask records that a person is asked from now on: Task to Expires of c.
 func (tx *Tx) Ask(c task.Consent) error {
 	_, err := tx.exec(`INSERT INTO approvals (task, stage, digest, plan, approver, asked, expires, decision, decider, note)
 		VALUES (?, ?, ?, ?, ?, ?, ?, '', '', '')`,
@@ -36,9 +36,9 @@ func (tx *Tx) Ask(c task.Consent) error {
 	return nil
 }
 
-// Decide remembers what came of the consent with c's Seq: Decision, Decided,
+// Decide records the decision about the consent with c's Seq: Decision, Decided,
 // Decider, Note, Proof and Expires of c. It reports whether the decision before was
-// from; when somebody else was first nothing changes.
+// from; if another decision came first, nothing changes.
 func (tx *Tx) Decide(from task.Decision, c task.Consent) (bool, error) {
 	proof, err := proofText(c.Proof)
 	if err != nil {
@@ -67,8 +67,8 @@ func proofText(p task.Proof) (string, error) {
 
 const consentQuery = "SELECT " + consentColumns + " FROM approvals WHERE task = ? AND stage = ? ORDER BY seq DESC LIMIT 1"
 
-// Consent returns what was asked last about a revision at a stage, and whether
-// anything was.
+// Consent returns the last question about a revision at a stage, and whether
+// there is one.
 func (tx *Tx) Consent(seq int64, stage envelope.Approval) (task.Consent, bool, error) {
 	c, ok, err := first(context.Background(), tx.write, scanConsent, consentQuery, seq, string(stage))
 	if err != nil {
@@ -77,8 +77,8 @@ func (tx *Tx) Consent(seq int64, stage envelope.Approval) (task.Consent, bool, e
 	return c, ok, nil
 }
 
-// Consent returns what was asked last about a revision at a stage, and whether
-// anything was.
+// Consent returns the last question about a revision at a stage, and whether
+// there is one.
 func (r *Reader) Consent(ctx context.Context, seq int64, stage envelope.Approval) (task.Consent, bool, error) {
 	c, ok, err := first(ctx, r.read, scanConsent, consentQuery, seq, string(stage))
 	if err != nil {
@@ -87,8 +87,8 @@ func (r *Reader) Consent(ctx context.Context, seq int64, stage envelope.Approval
 	return c, ok, nil
 }
 
-// Approvals returns everything that was asked about the revision with this
-// Seq, the first one first.
+// Approvals returns all questions about the revision with this Seq, the first
+// one first.
 func (r *Reader) Approvals(ctx context.Context, task int64) ([]task.Consent, error) {
 	list, err := all(ctx, r.read, scanConsent, "SELECT "+consentColumns+" FROM approvals WHERE task = ? ORDER BY seq", task)
 	if err != nil {
@@ -97,15 +97,15 @@ func (r *Reader) Approvals(ctx context.Context, task int64) ([]task.Consent, err
 	return list, nil
 }
 
-// Withheld returns the result of the revision with this Seq that a person did
-// not let out; ErrUnknown when there is none, or it is not kept any more.
+// Withheld returns the result of the revision with this Seq that a person
+// withheld; ErrUnknown when there is none, or it was removed.
 func (r *Reader) Withheld(ctx context.Context, task int64) ([]byte, error) {
 	answer, ok, err := first(ctx, r.read, one[[]byte],
 		"SELECT answer FROM approvals WHERE task = ? AND answer IS NOT NULL ORDER BY seq DESC LIMIT 1", task)
 	return known(answer, ok, err, "read withheld result of task", task)
 }
 
-// keepAnswer puts the result of a task in review with what was asked about it.
+// keepAnswer records the result of a task in review beside the question about it.
 func (tx *Tx) keepAnswer(task int64) error {
 	_, err := tx.exec(`UPDATE approvals SET answer = (SELECT body FROM results WHERE task = ?1)
 		WHERE seq = (SELECT max(seq) FROM approvals WHERE task = ?1 AND stage = 'post')`, task)

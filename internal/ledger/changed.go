@@ -6,8 +6,8 @@ import (
 )
 
 // Changed returns a channel that is closed once another group is committed.
-// Anyone who follows the ledger asks for it first, then reads, then waits: what is
-// committed in between is either read or told. Nobody waits for who listens.
+// A caller that follows the ledger asks for it first, then reads, then waits: what is
+// committed in between is either read or announced. No commit waits for such a caller.
 func (l *Ledger) Changed() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -17,7 +17,7 @@ func (l *Ledger) Changed() <-chan struct{} {
 	return l.changed
 }
 
-// announce tells those who wait that a group was committed.
+// announce wakes the callers that wait for a commit.
 func (l *Ledger) announce() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -27,7 +27,7 @@ func (l *Ledger) announce() {
 	}
 }
 
-// LastEvent returns the Seq of the newest event, which may be forgotten by now; 0
+// LastEvent returns the Seq of the newest event, which may have been removed; 0
 // when there was none.
 func (r *Reader) LastEvent(ctx context.Context) (int64, error) {
 	seq, _, err := first(ctx, r.read, one[int64], "SELECT seq FROM sqlite_sequence WHERE name = 'events'")

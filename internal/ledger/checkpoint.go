@@ -63,8 +63,8 @@ func (c *checkpointer) committed(bytes int) {
 	}
 }
 
-// serveCheckpoints makes checkpoints as they become due, until the ledger is closed. What fails
-// is tried again by the next one.
+// serveCheckpoints makes checkpoints as they become due, until the ledger is closed. After one
+// that fails, the next one tries again.
 func (l *Ledger) serveCheckpoints() {
 	for {
 		select {
@@ -111,27 +111,27 @@ func (l *Ledger) emptyIdleLog() (emptied bool) {
 	return emptied
 }
 
-// emptyLog leaves nothing in the log, unless somebody reads. The writer calls it.
+// emptyLog leaves nothing in the log, unless a program reads. The writer calls it.
 func (l *Ledger) emptyLog() (emptied bool, err error) {
 	emptied, err = l.beginLogAnew("TRUNCATE")
 	l.checkpoints.empty = emptied
 	return emptied, err
 }
 
-// beginLogAnew has the next commit begin the log anew, unless somebody reads. The
+// beginLogAnew has the next commit begin the log anew, unless a program reads. The
 // writer calls it.
 func (l *Ledger) beginLogAnew(mode string) (begun bool, err error) {
 	done, err := checkpoint(background, l.checkpoints.conn, mode)
 	begun = err == nil && done.all()
 	if begun {
-		l.writer.begunAnew()
+		l.writer.logEmptied()
 	}
 	return begun, err
 }
 
 // progress is what a checkpoint has done.
 type progress struct {
-	busy           bool // somebody reads, or writes
+	busy           bool // another program reads, or writes
 	frames, copied int  // of the log
 }
 

@@ -38,7 +38,7 @@ func TestTheLogIsEmptiedWhenNothingIsCommitted(t *testing.T) {
 }
 
 // Under load the log is never idle.
-func TestALongLogIsBegunAnew(t *testing.T) {
+func TestALongLogStartsAgainFromItsBeginning(t *testing.T) {
 	l, path := openWith(t, "a")
 	for n := range 12 { // 8 MB each, which are due
 		err := l.Update(t.Context(), func(tx *Tx) error {
@@ -58,7 +58,7 @@ func TestALongLogIsBegunAnew(t *testing.T) {
 	}
 }
 
-// Somebody who reads for long has the log grow, and keeps nobody from writing.
+// A program that reads for long has the log grow, and keeps no other one from writing.
 func TestALongReadKeepsNobodyFromWriting(t *testing.T) {
 	l, path := openWith(t, "a")
 	r, err := OpenReader(path)

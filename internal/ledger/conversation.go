@@ -7,29 +7,29 @@ import (
 	"mailboxd/internal/task"
 )
 
-const talkColumns = "task, message, thread, trace, tie, told, open, rounds"
+const conversationColumns = "task, message, thread, trace, tie, told, open, rounds"
 
 func scanTalk(r row) (t task.Conversation, err error) {
 	err = r.Scan(&t.Task, &t.Message, &t.Thread, &t.Trace, &t.Tie, &t.Notified, &t.Open, &t.Rounds)
 	return t, err
 }
 
-// StartConversation remembers the Conversation of a task that was just added.
+// StartConversation records the Conversation of a task that was just added.
 func (tx *Tx) StartConversation(t task.Conversation) error {
-	_, err := tx.exec("INSERT INTO talks ("+talkColumns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+	_, err := tx.exec("INSERT INTO talks ("+conversationColumns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
 		t.Task, t.Message, t.Thread, t.Trace, string(t.Tie), t.Notified, t.Open, t.Rounds)
 	if err != nil {
-		return fmt.Errorf("remember the talk of task %d: %w", t.Task, err)
+		return fmt.Errorf("record the conversation of task %d: %w", t.Task, err)
 	}
 	return nil
 }
 
-// MarkNotified remembers up to which event the requester of a task was told, and
+// MarkNotified records up to which event the requester of a task was notified, and
 // whether there may be more.
 func (tx *Tx) MarkNotified(task, event int64, open bool) error {
 	_, err := tx.exec("UPDATE talks SET told = ?, open = ? WHERE task = ?", event, open, task)
 	if err != nil {
-		return fmt.Errorf("remember what was told of task %d: %w", task, err)
+		return fmt.Errorf("record the notification of task %d: %w", task, err)
 	}
 	return nil
 }
@@ -47,16 +47,14 @@ func (tx *Tx) SendBack(task int64) (rounds int, err error) {
 	return rounds, nil
 }
 
-const talkQuery = "SELECT " + talkColumns + " FROM talks WHERE task = ?"
+const talkQuery = "SELECT " + conversationColumns + " FROM talks WHERE task = ?"
 
-// Conversation returns what is remembered of a task's conversation, and whether there
-// is one.
+// Conversation returns the conversation of a task, and whether there is one.
 func (tx *Tx) Conversation(task int64) (task.Conversation, bool, error) {
 	return conversation(context.Background(), tx.write, task)
 }
 
-// Conversation returns what is remembered of a task's conversation, and whether there
-// is one.
+// Conversation returns the conversation of a task, and whether there is one.
 func (r *Reader) Conversation(ctx context.Context, task int64) (task.Conversation, bool, error) {
 	return conversation(ctx, r.read, task)
 }
@@ -64,7 +62,7 @@ func (r *Reader) Conversation(ctx context.Context, task int64) (task.Conversatio
 func conversation(ctx context.Context, s *statements, seq int64) (task.Conversation, bool, error) {
 	t, ok, err := first(ctx, s, scanTalk, talkQuery, seq)
 	if err != nil {
-		return task.Conversation{}, false, fmt.Errorf("look up the talk of task %d: %w", seq, err)
+		return task.Conversation{}, false, fmt.Errorf("look up the conversation of task %d: %w", seq, err)
 	}
 	return t, ok, nil
 }
@@ -90,7 +88,7 @@ func (tx *Tx) Awaiting(thread, agent string) ([]task.Task, error) {
 	return tasks, nil
 }
 
-// IsRequesterIn reports whether somebody has asked for one of the latest thousand tasks
+// IsRequesterIn reports whether a name is the requester of one of the latest thousand tasks
 // of a conversation.
 func (tx *Tx) IsRequesterIn(thread, requester string) (bool, error) {
 	_, asked, err := first(context.Background(), tx.write, one[int], askedInQuery, thread, requester)
@@ -100,8 +98,8 @@ func (tx *Tx) IsRequesterIn(thread, requester string) (bool, error) {
 	return asked, nil
 }
 
-// WithOpenNotifications returns the tasks of which there may be more to tell, the oldest
-// first.
+// WithOpenNotifications returns the tasks whose requester may have to be notified, the
+// oldest first.
 func (r *Reader) WithOpenNotifications(ctx context.Context) ([]int64, error) {
 	open, err := all(ctx, r.read, one[int64], openTalksQuery)
 	if err != nil {

@@ -97,7 +97,7 @@ func TestRoundsAreCountedForATaskThatIsTalkedAbout(t *testing.T) {
 	}
 	update(t, l, func(tx *ledger.Tx) error {
 		if _, err := tx.SendBack(seq + 1); !errors.Is(err, ledger.ErrUnknown) {
-			t.Errorf("SendBack(no talk) = %v; want ErrUnknown", err)
+			t.Errorf("SendBack(no conversation) = %v; want ErrUnknown", err)
 		}
 		return nil
 	})
@@ -283,7 +283,7 @@ func TestMessagesGoWithTheirTaskAndNotBefore(t *testing.T) {
 		_, kept, err4 := tx.Conversation(seqs[2])
 		speakers, err5 := tx.Announcements()
 		if gone || !kept || len(speakers) != 1 {
-			t.Errorf("talk of what is over: %t, of a child that is still needed: %t, %d speakers; want no, yes, 1", gone, kept, len(speakers))
+			t.Errorf("conversation of a task that is over: %t, of a child that is still needed: %t, %d speakers; want no, yes, 1", gone, kept, len(speakers))
 		}
 		return errors.Join(err1, err2, err3, err4, err5)
 	})

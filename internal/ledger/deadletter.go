@@ -47,7 +47,7 @@ func wrapDeadLetters(err error) error {
 	return nil
 }
 
-// DropDeadLetters forgets the lines up to a Seq: they are in a file.
+// DropDeadLetters removes the lines up to a Seq: they are in a file.
 func (tx *Tx) DropDeadLetters(upTo int64) error {
 	if _, err := tx.exec("DELETE FROM dead_letters WHERE seq <= ?", upTo); err != nil {
 		return fmt.Errorf("drop dead letters: %w", err)

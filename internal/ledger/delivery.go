@@ -13,7 +13,7 @@ func scanDelivery(r row) (d task.Delivery, err error) {
 	return d, err
 }
 
-// Deliver remembers that a task is to be in the inbox of its agent. A line that
+// Deliver records that a task is to be in the inbox of its agent. A line that
 // is there already stays so; a lease does not.
 func (tx *Tx) Deliver(task int64) error {
 	_, err := tx.exec("INSERT INTO deliveries (task, lease) VALUES (?, '') ON CONFLICT (task) DO UPDATE SET claimed = NULL, lease = ''", task)
@@ -23,7 +23,7 @@ func (tx *Tx) Deliver(task int64) error {
 	return nil
 }
 
-// MarkAppended remembers that the line of a task is in the inbox file.
+// MarkAppended records that the line of a task is in the inbox file.
 func (tx *Tx) MarkAppended(task int64, at time.Time) error {
 	if _, err := tx.exec("UPDATE deliveries SET appended = ? WHERE task = ?", micros(at), task); err != nil {
 		return fmt.Errorf("mark task %d appended: %w", task, err)
@@ -31,7 +31,7 @@ func (tx *Tx) MarkAppended(task int64, at time.Time) error {
 	return nil
 }
 
-// Lease remembers who has to show what to answer a task that waits, and that
+// Lease records the holder and the token of the lease of a task that waits, and that
 // its run has begun with the first lease.
 func (tx *Tx) Lease(t task.Task, token string, at time.Time) error {
 	_, err := tx.exec("UPDATE deliveries SET claimed = ?, lease = ? WHERE task = ?", micros(at), token, t.Seq)
@@ -46,14 +46,14 @@ func (tx *Tx) Lease(t task.Task, token string, at time.Time) error {
 
 const deliveryQuery = "SELECT appended, claimed, lease FROM deliveries WHERE task = ?"
 
-// Delivery returns what is remembered of the delivery of a task; zero for one
-// that was never to be delivered.
+// Delivery returns the delivery of a task; zero for a task that was never to be
+// delivered.
 func (tx *Tx) Delivery(task int64) (task.Delivery, error) {
 	return delivery(context.Background(), tx.write, task)
 }
 
-// Delivery returns what is remembered of the delivery of a task; zero for one
-// that was never to be delivered.
+// Delivery returns the delivery of a task; zero for a task that was never to be
+// delivered.
 func (r *Reader) Delivery(ctx context.Context, task int64) (task.Delivery, error) {
 	return delivery(ctx, r.read, task)
 }
@@ -70,7 +70,7 @@ func delivery(ctx context.Context, s *statements, seq int64) (task.Delivery, err
 const unclaimedQuery = "SELECT " + taskColumns + ` FROM tasks WHERE state <> 'done' AND state = 'waiting' AND agent = ? AND latest = 1
 	AND (until IS NULL OR until <= ?) AND (deadline IS NULL OR deadline > ?) ORDER BY seq LIMIT 1`
 
-// Unclaimed returns the oldest task that waits for an agent and that nobody has
+// Unclaimed returns the oldest task that waits for an agent and has no lease
 // at an instant, and whether there is one. One that is too late for its
 // deadline, or that a later revision follows, is none.
 func (tx *Tx) Unclaimed(agent string, now time.Time) (task.Task, bool, error) {
@@ -83,7 +83,7 @@ func (tx *Tx) Unclaimed(agent string, now time.Time) (task.Task, bool, error) {
 
 const claimedQuery = "SELECT " + taskColumns + ` FROM tasks WHERE state <> 'done' AND state = 'waiting' AND agent = ? AND until > ? ORDER BY seq`
 
-// Claimed returns the tasks that wait for an agent and that somebody has at an
+// Claimed returns the tasks that wait for an agent and have a lease at an
 // instant, the oldest first.
 func (tx *Tx) Claimed(agent string, now time.Time) ([]task.Task, error) {
 	claimed, err := all(context.Background(), tx.write, scanTask, claimedQuery, agent, micros(now))

@@ -129,7 +129,7 @@ func play(t *testing.T, part, path string) *exec.Cmd {
 	return cmd
 }
 
-// checkBoth looks for at least so many tasks in a ledger that nobody closed,
+// checkBoth looks for at least so many tasks in a ledger that was not closed,
 // as our tools do and as the next daemon does, and returns how many they find.
 func checkBoth(t *testing.T, path string, promised int) int {
 	t.Helper()

@@ -92,7 +92,7 @@ func (r *Reader) HeldSince(ctx context.Context, seq int64) (time.Time, bool, err
 }
 
 // Events returns up to limit events after afterSeq, oldest first: those of
-// one task with all its revisions, or everybody's when id is "".
+// one task with all its revisions, or those of all tasks when id is "".
 func (r *Reader) Events(ctx context.Context, id envelope.ID, afterSeq int64, limit int) ([]task.Event, error) {
 	query := "SELECT " + eventColumns + " FROM events e LEFT JOIN tasks t ON t.seq = e.task WHERE e.seq > ?1 ORDER BY e.seq LIMIT ?2"
 	args := []any{afterSeq, limit}

@@ -13,7 +13,7 @@ import (
 	"mailboxd/internal/task"
 )
 
-// A COMMIT that failed may have left its rows in the log, where nobody sees them before
+// A COMMIT that failed may have left its rows in the log, where no reader sees them before
 // a power cut. What is done anew after it does not meet them there.
 func TestACommitThatFailedIsNotMetByWhatCameInstead(t *testing.T) {
 	l, path := openWith(t, "a")
@@ -99,7 +99,7 @@ func TestAGroupThatWritesNothingCommitsNothing(t *testing.T) {
 	}
 }
 
-// Somebody who looks for long at what a killed daemon left, say in a pager, keeps no
+// A program that reads for long what a killed daemon left, say in a pager, keeps no
 // daemon from starting.
 func TestADaemonStartsWhileSomebodyReadsWhatAKilledOneLeft(t *testing.T) {
 	_, path := openWith(t, "a")

@@ -15,11 +15,11 @@ type File struct {
 	Head, Tail []byte
 }
 
-// SetFile remembers f in the place of what was known of its path.
+// SetFile records f, in place of the record before of its path.
 func (tx *Tx) SetFile(f File) error {
 	// SQLite has the large numbers as signed ones.
 	if _, err := tx.exec(fileInsert, f.Path, int64(f.Dev), int64(f.Inode), f.Offset, f.Replay, f.Head, f.Tail); err != nil {
-		return fmt.Errorf("remember how far %s was read: %w", f.Path, err)
+		return fmt.Errorf("record how far %s was read: %w", f.Path, err)
 	}
 	return nil
 }
@@ -28,7 +28,7 @@ const fileInsert = "INSERT INTO files (" + fileColumns + ") VALUES (?, ?, ?, ?, 
 	"ON CONFLICT (path) DO UPDATE SET dev = excluded.dev, inode = excluded.inode, offset = excluded.offset, " +
 	"replay = excluded.replay, head = excluded.head, tail = excluded.tail"
 
-// DropFiles forgets the files below a directory that are gone.
+// DropFiles removes the records of the files below a directory that are gone.
 func (tx *Tx) DropFiles(dir string) error {
 	_, err := tx.exec("DELETE FROM files WHERE inode = 0 AND path GLOB ?", dir+"/*")
 	if err != nil {
@@ -39,7 +39,7 @@ func (tx *Tx) DropFiles(dir string) error {
 
 const fileColumns = "path, dev, inode, offset, replay, head, tail"
 
-// Files returns every file that is remembered, in order of path.
+// Files returns every file that has a record, in order of path.
 func (r *Reader) Files(ctx context.Context) ([]File, error) {
 	files, err := all(ctx, r.read, scanFile, "SELECT "+fileColumns+" FROM files ORDER BY path")
 	if err != nil {

@@ -23,7 +23,7 @@ func (u *update) finish(err error) {
 	close(u.done)
 }
 
-// ErrClosed is the error of an Update that nobody runs, since the ledger is closed.
+// ErrClosed is the error of an Update that does not run, since the ledger is closed.
 var ErrClosed = errors.New("the ledger is closed")
 
 // Update runs fn in a transaction and returns nil when what it wrote is
@@ -70,11 +70,11 @@ func (l *Ledger) enqueue(fn func(*Tx) error) *update {
 func (l *Ledger) wake() {
 	select {
 	case l.woken <- struct{}{}:
-	default: // it will, and takes everybody who waits by then
+	default: // it will, and takes all that wait by then
 	}
 }
 
-// await waits until a group has run the update, or nobody will.
+// await waits until a group has run the update, or none will.
 func (l *Ledger) await(ctx context.Context, u *update) error {
 	select {
 	case <-u.done:
@@ -132,7 +132,7 @@ func (l *Ledger) betweenGroups(fn func()) bool {
 	}
 }
 
-// gather forms a group of everybody who waits.
+// gather forms a group of all updates that wait.
 func (l *Ledger) gather() []*update {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -141,7 +141,7 @@ func (l *Ledger) gather() []*update {
 	return group
 }
 
-// commit runs the group in one transaction. A function that fails is told so
+// commit runs the group in one transaction. A function that fails gets its error,
 // and the others start over without it.
 func (l *Ledger) commit(group []*update) {
 	for len(group) > 0 {

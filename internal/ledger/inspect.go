@@ -15,7 +15,7 @@ import (
 )
 
 // errUnreadable marks a file that is there and is not a ledger, as opposed to
-// one that the disk or its permissions keep from us.
+// one that the disk or its permissions keep mailboxd from reading.
 var errUnreadable = errors.New("is not a readable ledger")
 
 // smallLedger is the size up to which every page is checked at open. Beyond
@@ -143,8 +143,8 @@ var startReads = []string{
 	"SELECT task, body FROM results ORDER BY task DESC LIMIT 1",
 }
 
-// talkReads are the same of what version 5 brought.
-var talkReads = []string{
+// conversationReads are the same of what version 5 brought.
+var conversationReads = []string{
 	"SELECT * FROM talks WHERE open = 1 ORDER BY task LIMIT 1000",
 	"SELECT * FROM messages WHERE inbox <> '' AND posted IS NULL ORDER BY seq LIMIT 1000",
 	"SELECT * FROM messages ORDER BY seq DESC LIMIT 1",
@@ -154,7 +154,7 @@ var talkReads = []string{
 func checkStart(ctx context.Context, db *sql.DB, version int) error {
 	reads := startReads
 	if version >= 5 {
-		reads = slices.Concat(startReads, talkReads)
+		reads = slices.Concat(startReads, conversationReads)
 	}
 	for _, query := range reads {
 		rows, err := db.QueryContext(ctx, query)

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A Ledger is the daemon's memory: Update writes, and the embedded Reader
-// reads what is committed. Only Open makes one. It may be used from several
+// A Ledger stores the tasks, runs and events of a daemon: Update writes, and the
+// embedded Reader reads what is committed. Only Open makes one. It may be used from several
 // goroutines at once. One process at a time may have a path open for writing;
 // the lock on the state directory sees to that.
 type Ledger struct {
@@ -27,7 +27,7 @@ type Ledger struct {
 
 	mu      sync.Mutex    // guards what follows
 	queued  []*update     // what the next group will run
-	changed chan struct{} // closed at the next commit; nil: nobody waits for it
+	changed chan struct{} // closed at the next commit; nil: no caller waits for it
 }
 
 // Opened says what Open had to do. Its zero value is "nothing": there was a
@@ -65,7 +65,7 @@ func Open(path string, traces ...string) (*Ledger, Opened, error) {
 	return l, opened, nil
 }
 
-// prepare sees to it that there is a file at path which connect can use.
+// prepare makes a file at path that connect can use, unless there is one.
 func prepare(path string, traces []string) (opened Opened, err error) {
 	err = inspect(path)
 	switch {
@@ -108,7 +108,7 @@ func connect(path string) (*Ledger, error) {
 	return l, nil
 }
 
-// Close leaves nothing in the log beside the file, unless somebody else reads. It must not be called
+// Close leaves nothing in the log beside the file, unless another program reads. It must not be called
 // while an Update or a read is going on; an Update after it is ErrClosed.
 func (l *Ledger) Close() error {
 	close(l.closing)

@@ -58,7 +58,7 @@ func add(tb testing.TB, l *ledger.Ledger, tasks ...task.Task) (seqs []int64) {
 	return seqs
 }
 
-// move moves a task and fails the test when somebody else was first.
+// move moves a task and fails the test when another move came first.
 func move(tb testing.TB, l *ledger.Ledger, seq int64, from task.State, attempt int, c task.Change) {
 	tb.Helper()
 	update(tb, l, func(tx *ledger.Tx) error {

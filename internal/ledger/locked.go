@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// writeLock is where SQLite has the lock of who writes, in the index of the write-ahead log.
+// writeLock is the offset of SQLite's lock for writing, in the index of the write-ahead log.
 const writeLock = 120
 
 // lockedBy says which program keeps a ledger locked, as far as that can be found out.
@@ -25,7 +25,7 @@ func lockedBy(path string) string {
 	return fmt.Sprintf("%s is locked by process %d (%s)", path, pid, strings.TrimSpace(string(name)))
 }
 
-// holder returns the process that has a byte of a file locked for itself alone; 0 when nobody has, or it
+// holder returns the process that has a byte of a file locked for itself alone; 0 if none has, or it
 // isn't known. It opens no file that SQLite has open: closing that would give up SQLite's own locks.
 func holder(path string, at int64) (pid int) {
 	var stat syscall.Stat_t

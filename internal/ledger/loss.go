@@ -11,8 +11,8 @@ import (
 	"mailboxd/internal/task"
 )
 
-// noteLoss has a new ledger remember that there was one before it: in an event, and
-// until MarkRecovered for Lost. One that is missing has no name that it was moved to.
+// noteLoss records in a new ledger that there was one before it: in an event, and
+// until MarkRecovered for Lost. A ledger that is missing has no name that it was moved to.
 func noteLoss(ctx context.Context, conn *sql.Conn, opened Opened) error {
 	now, data := time.Now().UnixMicro(), map[string]string{}
 	if opened.Aside != "" {
@@ -32,7 +32,7 @@ func noteLoss(ctx context.Context, conn *sql.Conn, opened Opened) error {
 }
 
 // Lost reports whether an earlier ledger could not be read, or was missing, and
-// the lines of its time have not all been met again: see MarkRecovered.
+// the lines of its time have not all been read again: see MarkRecovered.
 func (r *Reader) Lost(ctx context.Context) (bool, error) {
 	lost, _, err := first(ctx, r.read, one[bool], "SELECT count(*) > 0 FROM losses WHERE over IS NULL")
 	if err != nil {
@@ -41,11 +41,11 @@ func (r *Reader) Lost(ctx context.Context) (bool, error) {
 	return lost, nil
 }
 
-// MarkRecovered remembers that every line was met that an earlier, lost ledger may
-// have known.
+// MarkRecovered records that every line was read again that an earlier, lost ledger may
+// have had.
 func (tx *Tx) MarkRecovered() error {
 	if _, err := tx.exec("UPDATE losses SET over = ? WHERE over IS NULL", time.Now().UnixMicro()); err != nil {
-		return fmt.Errorf("remember that lines were met again: %w", err)
+		return fmt.Errorf("record that lines were read again: %w", err)
 	}
 	return nil
 }

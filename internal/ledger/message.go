@@ -24,8 +24,8 @@ func scanMessage(r row) (m task.Message, err error) {
 	return m, err
 }
 
-// Record remembers a message and returns its Seq. Seq and Delivered of m are
-// ignored: one that has an Inbox is due from then on.
+// Record stores a message and returns its Seq. Seq and Delivered of m are
+// ignored: a message that has an Inbox is due from then on.
 func (tx *Tx) Record(m task.Message) (seq int64, err error) {
 	if m.Body == nil {
 		m.Body = []byte{} // a column for bytes, not for NULL
@@ -37,7 +37,7 @@ func (tx *Tx) Record(m task.Message) (seq int64, err error) {
 		seq, err = result.LastInsertId()
 	}
 	if err != nil {
-		return 0, fmt.Errorf("remember a message of %q: %w", m.From, err)
+		return 0, fmt.Errorf("record a message of %q: %w", m.From, err)
 	}
 	return seq, nil
 }
@@ -56,7 +56,7 @@ func (r *Reader) Message(ctx context.Context, seq int64) (task.Message, error) {
 
 const messageQuery = selectMessages + "WHERE seq = ?"
 
-// MarkDelivered remembers that the line of a message is in its inbox.
+// MarkDelivered records that the line of a message is in its inbox.
 func (tx *Tx) MarkDelivered(seq int64, at time.Time) error {
 	if _, err := tx.exec("UPDATE messages SET posted = ? WHERE seq = ?", micros(at), seq); err != nil {
 		return fmt.Errorf("mark message %d posted: %w", seq, err)
@@ -70,7 +70,7 @@ const (
 	repliesQuery = selectMessages + "WHERE cause = ? AND cause <> '' AND act = ? AND sender = ? AND time >= ? ORDER BY seq"
 )
 
-// MessageWithID returns the oldest message of that name which was not ours, and
+// MessageWithID returns the oldest message with an id that mailboxd did not write, and
 // whether there is one (CLOWL-37).
 func (tx *Tx) MessageWithID(id string) (task.Message, bool, error) {
 	return tx.message("look up message "+id, namedQuery, id)
@@ -78,13 +78,13 @@ func (tx *Tx) MessageWithID(id string) (task.Message, bool, error) {
 
 const anyNamedQuery = selectMessages + "WHERE message = ? AND message <> '' ORDER BY seq LIMIT 1"
 
-// AnyMessageWithID returns the oldest message of that name, ours among them, and whether
+// AnyMessageWithID returns the oldest message with an id, also one of mailboxd, and whether
 // there is one.
 func (tx *Tx) AnyMessageWithID(id string) (task.Message, bool, error) {
 	return tx.message("look up message "+id, anyNamedQuery, id)
 }
 
-// AnyMessageWithID returns the oldest message of that name, ours among them, and whether
+// AnyMessageWithID returns the oldest message with an id, also one of mailboxd, and whether
 // there is one.
 func (r *Reader) AnyMessageWithID(ctx context.Context, id string) (task.Message, bool, error) {
 	m, err := r.messages(ctx, "named "+id, anyNamedQuery, id)
@@ -107,8 +107,8 @@ func (tx *Tx) MessageWithHash(hash string) (task.Message, bool, error) {
 	return tx.message("look up what was said", saidQuery, hash)
 }
 
-// Replies returns the messages of an act by which somebody replied to the named
-// one, at or after an instant, the oldest first.
+// Replies returns the messages of an act that reply to the named one, at or after an
+// instant, the oldest first.
 func (tx *Tx) Replies(cause string, act envelope.Act, from string, since time.Time) ([]task.Message, error) {
 	messages, err := all(context.Background(), tx.write, scanMessage, repliesQuery, cause, string(act), from, since.UnixMicro())
 	if err != nil {
@@ -142,24 +142,24 @@ func (r *Reader) Due(ctx context.Context, after int64, limit int) ([]task.Messag
 	return r.messages(ctx, "due", dueQuery, after, limit)
 }
 
-// ConversationMessages returns what was said to and by the agent of a task, about it and
-// about the tasks that belong to it, the oldest first. What we say for the agent
-// it did not say itself, so that is left out.
+// ConversationMessages returns the messages to and from the agent of a task, about it and
+// about the tasks that belong to it, the oldest first. It leaves out the messages that
+// mailboxd wrote for the agent.
 func (r *Reader) ConversationMessages(ctx context.Context, t task.Task) ([]task.Message, error) {
 	return r.messages(ctx, "about task "+string(t.ID), conversationQuery, t.Seq, t.Agent)
 }
 
-// About returns what was said about a task, the oldest first.
+// About returns the messages about a task, the oldest first.
 func (r *Reader) About(ctx context.Context, task int64) ([]task.Message, error) {
 	return r.messages(ctx, fmt.Sprintf("about task %d", task), aboutQuery, task)
 }
 
-// Thread returns what was said in a conversation, the oldest first.
+// Thread returns the messages of a conversation, the oldest first.
 func (r *Reader) Thread(ctx context.Context, thread string) ([]task.Message, error) {
 	return r.messages(ctx, "of thread "+thread, threadQuery, thread)
 }
 
-// Trace returns what was said in a chain of work, the oldest first.
+// Trace returns the messages of a chain of work, the oldest first.
 func (r *Reader) Trace(ctx context.Context, trace string) ([]task.Message, error) {
 	return r.messages(ctx, "of trace "+trace, traceQuery, trace)
 }

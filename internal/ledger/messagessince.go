@@ -14,8 +14,8 @@ const (
 )
 
 // MessagesSince returns the messages to the agent of a task, about it or the tasks
-// that belong to it, that others said after the message with this Seq, the
-// oldest first. What we say ourselves is not among them.
+// that belong to it, that others wrote after the message with this Seq, the
+// oldest first. It leaves out the messages of mailboxd.
 func (tx *Tx) MessagesSince(t task.Task, seq int64) ([]task.Message, error) {
 	messages, err := all(context.Background(), tx.write, scanMessage, heardQuery, t.Seq, t.Agent, seq)
 	if err != nil {

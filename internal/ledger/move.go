@@ -11,8 +11,8 @@ import (
 )
 
 // Move changes a task that is in this state and attempt, and reports whether
-// it was. When somebody else was first nothing changes. A task that is Done
-// is over, and no Move finds it. A move to Done sets Finished, and a Result
+// it was. If another move came first, nothing changes. No Move finds a task that
+// is Done. A move to Done sets Finished, and a Result
 // its sum. A Result that takes the place of one in Review leaves that with its
 // approval, where Withheld finds it.
 func (tx *Tx) Move(seq int64, from task.State, attempt int, c task.Change) (bool, error) {
@@ -57,18 +57,18 @@ func (tx *Tx) move(seq int64, from task.State, attempt int, c task.Change) (bool
 	return true, nil
 }
 
-// MarkPut remembers that the result file of a revision is in place.
+// MarkPut records that the result file of a revision is in place.
 func (tx *Tx) MarkPut(seq int64) error {
 	return tx.mark("put", seq, "UPDATE tasks SET put = 1 WHERE seq = ?")
 }
 
-// MarkSettled remembers that a revision has nothing to put or to deliver.
+// MarkSettled records that a revision has nothing to put or to deliver.
 func (tx *Tx) MarkSettled(seq int64) error {
 	return tx.mark("settled", seq, "UPDATE tasks SET put = 1, delivered = 1 WHERE seq = ?")
 }
 
-// MarkDisplaced remembers that the result of the revision before this one has
-// gone to the history.
+// MarkDisplaced records that the result of the revision before this one was moved
+// to the history.
 func (tx *Tx) MarkDisplaced(seq int64) error {
 	return tx.mark("displaced", seq, "UPDATE tasks SET replaces = 0 WHERE seq = ?")
 }

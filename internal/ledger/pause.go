@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Pause remembers that an agent, or every agent when it is "", may start
-// nothing. It reports whether that is news.
+// Pause records that an agent, or every agent when it is "", may start no
+// run. It reports whether that is new.
 func (tx *Tx) Pause(agent string) (bool, error) {
 	news, err := tx.change("INSERT INTO pauses (agent, since) VALUES (?, ?) ON CONFLICT DO NOTHING", agent, time.Now().UnixMicro())
 	if err != nil {
@@ -16,7 +16,7 @@ func (tx *Tx) Pause(agent string) (bool, error) {
 	return news, nil
 }
 
-// Resume forgets the pause of exactly this name. It reports whether there was one.
+// Resume removes the pause of exactly this name. It reports whether there was one.
 func (tx *Tx) Resume(agent string) (bool, error) {
 	news, err := tx.change("DELETE FROM pauses WHERE agent = ?", agent)
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 var besides = []string{"", "-wal", "-shm", lastEnd, redoEnds[0], redoEnds[1]}
 
 // create puts an empty ledger at path, where there must be none. It is made
-// aside and renamed, so that what is at path is always whole. It knows of the
-// one that was lost, if one was.
+// aside and renamed, so that what is at path is always whole. It records the
+// loss of a ledger before it, if there was one.
 func create(path string, opened Opened) error {
 	aside := path + ".new"
 	for _, end := range besides { // of a creation that was cut short
@@ -82,8 +82,8 @@ func moveAside(path string, now time.Time) (string, error) {
 const unreadableMark = ".unreadable-"
 
 // lastAside returns the newest ledger that was moved aside, or "". Where there
-// is one and none in its place, a start was cut short, or somebody wants to
-// start anew: what was accepted before may have run in either case.
+// is one and none in its place, a start was cut short, or a person wants to
+// start anew: tasks that were accepted before may have run in either case.
 func lastAside(path string) (string, error) {
 	entries, err := os.ReadDir(filepath.Dir(path)) // in order of name, and so of time
 	if err != nil {

@@ -26,16 +26,16 @@ func TestAStartGoesByThePartialIndexes(t *testing.T) {
 	held, _ := Filter{States: []task.State{task.Held}, Agent: "a"}.query(taskColumns)
 	failed, _ := Filter{States: []task.State{task.Done}, CallbackFailed: true, NewestFirst: true, AfterSeq: 9}.query(taskColumns)
 	wantPlans(t, l, map[string]string{
-		unfinishedQuery: "tasks_open",
-		turnsQuery:      "tasks_open",
-		unsettledQuery:  "tasks_unsettled",
-		unclaimedQuery:  "tasks_open",
-		claimedQuery:    "tasks_open",
-		open:            "tasks_open",
-		held:            "tasks_open",
-		failed:          "tasks_unsettled",
-		openTalksQuery:  "talks_open",
-		dueQuery:        "messages_due",
+		unfinishedQuery:  "tasks_open",
+		queuedTasksQuery: "tasks_open",
+		unsettledQuery:   "tasks_unsettled",
+		unclaimedQuery:   "tasks_open",
+		claimedQuery:     "tasks_open",
+		open:             "tasks_open",
+		held:             "tasks_open",
+		failed:           "tasks_unsettled",
+		openTalksQuery:   "talks_open",
+		dueQuery:         "messages_due",
 	})
 }
 
@@ -127,7 +127,7 @@ func TestVersion4IsBroughtForward(t *testing.T) {
 	due, err2 := l.Due(ctx, 0, 10)
 	_, talked, err3 := l.Conversation(ctx, rows[0].Seq)
 	if err := errors.Join(err1, err2, err3); err != nil || len(open) > 0 || len(due) > 0 || talked {
-		t.Errorf("%d open talks, %d messages due, a talk %t, %v; want none", len(open), len(due), talked, err)
+		t.Errorf("%d open conversations, %d messages due, a conversation %t, %v; want none", len(open), len(due), talked, err)
 	}
 }
 

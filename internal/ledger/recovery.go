@@ -11,16 +11,16 @@ import (
 // What a start asks. The conditions are spelled as the partial indexes have
 // them, or those would not be used.
 const (
-	unsettled       = "state = 'done' AND (put = 0 OR delivered = 0)"
-	unsettledQuery  = "SELECT " + taskColumns + " FROM tasks WHERE " + unsettled + " AND seq > ? ORDER BY seq LIMIT ?"
-	unfinishedQuery = "SELECT " + taskColumns + " FROM tasks WHERE state <> 'done' AND seq > ? AND NOT (" + plain + ") ORDER BY seq LIMIT ?"
-	turnsQuery      = "SELECT seq, agent, requester FROM tasks WHERE state <> 'done' AND seq > ? AND " + plain + " ORDER BY seq LIMIT ?"
+	unsettled        = "state = 'done' AND (put = 0 OR delivered = 0)"
+	unsettledQuery   = "SELECT " + taskColumns + " FROM tasks WHERE " + unsettled + " AND seq > ? ORDER BY seq LIMIT ?"
+	unfinishedQuery  = "SELECT " + taskColumns + " FROM tasks WHERE state <> 'done' AND seq > ? AND NOT (" + plain + ") ORDER BY seq LIMIT ?"
+	queuedTasksQuery = "SELECT seq, agent, requester FROM tasks WHERE state <> 'done' AND seq > ? AND " + plain + " ORDER BY seq LIMIT ?"
 
-	// plain is what has nothing to mind but its turn. Nothing that is not becomes so.
+	// plain is the condition of a QueuedTask. No other task becomes one later.
 	plain = "state = 'queued' AND revision = 1 AND attempt = 0 AND replaces = 0 AND parent = 0 AND dialect = 'ainl' AND deadline IS NULL AND priority = 0"
 )
 
-// A QueuedTask is a revision that is queued and needs nothing but its turn: the
+// A QueuedTask is a revision that is queued and needs nothing but a slot: the
 // first of its id, in AINL, of no parent, without a deadline or a priority, never begun.
 type QueuedTask struct {
 	Seq              int64
@@ -30,20 +30,20 @@ type QueuedTask struct {
 // QueuedTasks returns up to limit QueuedTasks after afterSeq, in order of Seq. There may be a
 // million, and three columns are read in a fifth of the time of a row.
 func (r *Reader) QueuedTasks(ctx context.Context, afterSeq int64, limit int) ([]QueuedTask, error) {
-	turns, err := all(ctx, r.read, scanTurn, turnsQuery, afterSeq, limit)
+	queued, err := all(ctx, r.read, scanQueuedTask, queuedTasksQuery, afterSeq, limit)
 	if err != nil {
 		return nil, fmt.Errorf("list what is queued: %w", err)
 	}
-	return turns, nil
+	return queued, nil
 }
 
-func scanTurn(r row) (t QueuedTask, err error) {
+func scanQueuedTask(r row) (t QueuedTask, err error) {
 	err = r.Scan(&t.Seq, &t.Agent, &t.Requester)
 	return t, err
 }
 
-// Unfinished returns up to limit revisions after afterSeq that are not Done and
-// no Turns, in order of Seq. What is done costs it nothing.
+// Unfinished returns up to limit revisions after afterSeq that are neither Done nor
+// QueuedTasks, in order of Seq. It reads no task that is done.
 func (r *Reader) Unfinished(ctx context.Context, afterSeq int64, limit int) ([]task.Task, error) {
 	tasks, err := all(ctx, r.read, scanTask, unfinishedQuery, afterSeq, limit)
 	if err != nil {
@@ -54,7 +54,7 @@ func (r *Reader) Unfinished(ctx context.Context, afterSeq int64, limit int) ([]t
 
 // Unsettled returns up to limit revisions after afterSeq that are Done and
 // whose result file is not in place or whose callbacks are not done, in order
-// of Seq. What is settled costs it nothing.
+// of Seq. It reads no task that is settled.
 func (r *Reader) Unsettled(ctx context.Context, afterSeq int64, limit int) ([]task.Task, error) {
 	tasks, err := all(ctx, r.read, scanTask, unsettledQuery, afterSeq, limit)
 	if err != nil {

@@ -59,10 +59,10 @@ func TestWhatOnlyWaitsForItsTurnIsNoUnfinishedTask(t *testing.T) {
 	}
 	turns, err := l.QueuedTasks(t.Context(), 0, 10)
 	if err != nil || len(turns) != 2 || turns[0].Seq != 1 || turns[1].Agent != "b" || turns[1].Requester != "s" {
-		t.Errorf("Turns() = %+v, %v; want those of plain and other", turns, err)
+		t.Errorf("QueuedTasks() = %+v, %v; want those of plain and other", turns, err)
 	}
 	if turns, err = l.QueuedTasks(t.Context(), 1, 1); err != nil || len(turns) != 1 || turns[0].Requester != "s" {
-		t.Errorf("Turns(after the first, 1) = %+v, %v; want that of other", turns, err)
+		t.Errorf("QueuedTasks(after the first, 1) = %+v, %v; want that of other", turns, err)
 	}
 }
 

@@ -48,8 +48,8 @@ func (tx *Tx) ReleaseRun(task int64, attempt int) error {
 	return nil
 }
 
-// settle counts what a run that is over has spent: what is known of it. What
-// nobody knows counts as it was reserved, unless nothing was started.
+// settle counts what a run that is over has spent, as far as it is known. What is
+// unknown counts as it was reserved, unless nothing was started.
 func (tx *Tx) settle(rec record) error {
 	held, known := limitsOf(rec.Reserved), limits{rec.Tokens, rec.USDCents}
 	if held == (limits{}) && known.sum() == (amounts{}) {

@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// over is a task, t, that is done and needs nothing any more: nobody is still to
-// be told of it, and the one it belongs to does not need its answer.
+// over is a task, t, that is done and needs nothing any more: its notifications are
+// sent, and the task that it belongs to does not need its answer.
 const over = `t.state = 'done' AND t.put = 1 AND t.delivered = 1 AND t.replaces = 0
 		AND NOT EXISTS (SELECT 1 FROM talks k WHERE k.task = t.seq AND k.open = 1)
 		AND (t.parent = 0 OR NOT EXISTS (SELECT 1 FROM tasks p WHERE p.seq = t.parent AND p.state <> 'done'))`
 
-// said is what was said about a task that is over, or about none, and lies in the
-// inbox that it is for.
+// said is a message about a task that is over, or about none, that is in the inbox
+// of its recipient.
 const said = `(inbox = '' OR posted IS NOT NULL) AND
 		(task = 0 OR EXISTS (SELECT 1 FROM tasks t WHERE t.seq = messages.task AND ` + over + `))`
 
-// DropBodies forgets the requests, results and Conversations of up to limit tasks after
+// DropBodies removes the requests, results and Conversations of up to limit tasks after
 // afterSeq that were over before a time, and returns where to go on; 0 when
 // there are no more. The tasks stay, with their ids, hashes and ends.
 func (tx *Tx) DropBodies(before time.Time, afterSeq int64, limit int) (next int64, dropped int, err error) {
@@ -44,7 +44,7 @@ func (tx *Tx) DropBodies(before time.Time, afterSeq int64, limit int) (next int6
 	return seqs[len(seqs)-1], len(seqs), nil
 }
 
-// DropEvents forgets the events from before a time, of tasks that are over or
+// DropEvents removes the events from before a time, of tasks that are over or
 // of no task, among the next span numbers after afterSeq. It returns where to
 // go on; 0 when what follows is younger.
 func (tx *Tx) DropEvents(before time.Time, afterSeq int64, span int) (next int64, dropped int, err error) {
@@ -57,8 +57,8 @@ func (tx *Tx) DropEvents(before time.Time, afterSeq int64, span int) (next int64
 
 const eventOver = "(task IS NULL OR EXISTS (SELECT 1 FROM tasks t WHERE t.seq = events.task AND " + over + "))"
 
-// DropMessages forgets what was said before a time about tasks that are over or
-// about none, as DropEvents does. What is still to be put into an inbox stays.
+// DropMessages removes the messages from before a time about tasks that are over or
+// about none, as DropEvents does. Messages that are due for an inbox stay.
 func (tx *Tx) DropMessages(before time.Time, afterSeq int64, span int) (next int64, dropped int, err error) {
 	next, dropped, err = tx.dropAged("messages", said, before, afterSeq, span)
 	if err != nil {
@@ -83,11 +83,11 @@ func (tx *Tx) dropAged(table, which string, before time.Time, afterSeq int64, sp
 	return last - 1, int(n), err
 }
 
-// Aged is how much Drop functions would forget.
+// Aged counts what the Drop functions would remove.
 type Aged struct{ Bodies, Events, Messages int }
 
-// CountOver returns how much DropBodies, DropEvents and DropMessages would
-// forget. It reads what is done, so it takes time.
+// CountOver counts what DropBodies, DropEvents and DropMessages would remove. It
+// reads all tasks that are done, so it takes time.
 func (r *Reader) CountOver(ctx context.Context, before time.Time) (aged Aged, err error) {
 	for _, count := range []struct {
 		of    *int

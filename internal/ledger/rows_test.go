@@ -11,7 +11,7 @@ import (
 	"mailboxd/internal/task"
 )
 
-// Rows wait to be written together, and nobody can tell.
+// Rows wait to be written together, and no reader sees a difference.
 func TestATransactionSeesWhatItHasAdded(t *testing.T) {
 	l, ctx := open(t), context.Background()
 	const many = 151 // two statements of 64, two of 8, and seven

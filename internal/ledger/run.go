@@ -10,7 +10,7 @@ import (
 const runColumns = "task, attempt, run_id, intent, pid, pid_start, boot, started, finished, exit_code, signal, cause, tokens, usd_cents, terms, " +
 	"reserved_tokens, reserved_cents, lender, lender_attempt, settled"
 
-// StartRun remembers the intent of a run: Task, Attempt, ID, Intent, Boot,
+// StartRun records the intent of a run: Task, Attempt, ID, Intent, Boot,
 // Terms, Reserved and Lender of r. What is reserved is so in all its accounts
 // from then on, and no longer the lender's. The same attempt twice is an error.
 func (tx *Tx) StartRun(r task.Run) error {
@@ -34,7 +34,7 @@ func (tx *Tx) startRun(r task.Run) error {
 	return tx.reserve(r)
 }
 
-// SetProcess remembers which process a run is: its id, its start in clock
+// SetProcess records which process a run is: its id, its start in clock
 // ticks after boot, and the boot they count from.
 func (tx *Tx) SetProcess(seq int64, attempt, pid int, start uint64, boot string) error {
 	_, err := tx.exec("UPDATE runs SET pid = ?, pid_start = ?, boot = ? WHERE task = ? AND attempt = ?", pid, int64(start), boot, seq, attempt)
@@ -44,20 +44,19 @@ func (tx *Tx) SetProcess(seq int64, attempt, pid int, start uint64, boot string)
 	return nil
 }
 
-// VoidRun forgets the intent of a run that never began, and what was reserved
-// for it.
+// VoidRun removes the intent of a run that never began, and its reservation.
 func (tx *Tx) VoidRun(task int64, attempt int) error {
 	err := tx.ReleaseRun(task, attempt)
 	if err == nil {
 		_, err = tx.exec("DELETE FROM runs WHERE task = ? AND attempt = ? AND started IS NULL", task, attempt)
 	}
 	if err != nil {
-		return fmt.Errorf("forget run %d of task %d: %w", attempt, task, err)
+		return fmt.Errorf("remove run %d of task %d: %w", attempt, task, err)
 	}
 	return nil
 }
 
-// FinishRun remembers how the run with r's Task and Attempt ended: PID, unless it
+// FinishRun records how the run with r's Task and Attempt ended: PID, unless it
 // is 0, and Started and what follows it in r up to its cost. Its spending is counted then: in its
 // accounts, and what it leaves of its reservation is its lender's again, if
 // that is not over. A run that has an end already keeps it, and one that is
@@ -111,7 +110,7 @@ func (r *Reader) Runs(ctx context.Context, seq int64) ([]task.Run, error) {
 	return runs, nil
 }
 
-// A record is a run as it is written: its terms are read only by who needs them.
+// A record is a run as it is written: its terms are read only by callers that need them.
 type record struct {
 	task.Run
 	terms string

@@ -105,7 +105,7 @@ func writeURI(path string) string {
 	})
 }
 
-// checkpointURI names it for a connection that makes checkpoints, and waits for nobody.
+// checkpointURI names it for a connection that makes checkpoints, and waits for no lock.
 func checkpointURI(path string) string {
 	return uri(path, url.Values{"mode": {"rw"}, "_pragma": {"busy_timeout(0)", "synchronous(FULL)", "wal_autocheckpoint(0)"}})
 }
@@ -120,7 +120,7 @@ func readURI(path string, unchanging bool) string {
 	return uri(path, options)
 }
 
-// isUnwritable reports whether nobody can write to the disk of a ledger.
+// isUnwritable reports whether the disk of a ledger is read-only.
 func isUnwritable(path string) bool {
 	return errors.Is(unix.Access(filepath.Dir(path), unix.W_OK), unix.EROFS)
 }

@@ -43,7 +43,7 @@ func (r *Reader) writeSnapshot(ctx context.Context, path string) error {
 	return errors.Join(err, db.Close())
 }
 
-// NoteRestored has the ledger remember that it was restored from a backup of a moment. Until
+// NoteRestored records in the ledger that it was restored from a backup of a moment. Until
 // MarkRecovered, Lost is true: a line that it doesn't know may have run since the backup.
 func (tx *Tx) NoteRestored(backup, now time.Time) error {
 	aside := "restored " + now.UTC().Format(time.RFC3339Nano)

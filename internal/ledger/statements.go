@@ -45,7 +45,7 @@ func (s *statements) get(query string) (*sql.Stmt, error) {
 	return stmt, nil
 }
 
-// note remembers the first error of a transaction.
+// note keeps the first error of a transaction.
 func (s *statements) note(err error) error {
 	if s.writes && s.failed == nil {
 		s.failed = err

@@ -22,7 +22,7 @@ type Ran struct {
 	Runs             int
 	Took             time.Duration
 	Tokens, USDCents int64
-	Unknown          int // runs that may have spent something, nobody knows how much
+	Unknown          int // runs that may have spent something, and it is unknown how much
 }
 
 // Queued says how many tasks wait for a slot of an agent, and since when the oldest does.

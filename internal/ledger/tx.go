@@ -89,8 +89,8 @@ func (tx *Tx) Latests(ids []envelope.ID) (map[envelope.ID]task.Task, error) {
 }
 
 // latests asks the tables for the highest revision of each id, and first whether
-// there is one: mostly there is not, and to be told so of all columns takes twice
-// as long.
+// there is one: mostly there is not, and a query of all columns for none takes
+// twice as long.
 func (tx *Tx) latests(ids []any) ([]task.Task, error) {
 	there, err := all(background, tx.write, one[envelope.ID], thereQueries[len(ids)], ids...)
 	if len(there) == 0 || err != nil {
@@ -143,7 +143,7 @@ func (tx *Tx) OpenRevisions(id envelope.ID) ([]task.Task, error) {
 }
 
 // Result returns the bytes of the result of the revision with this Seq, which
-// nobody may have been shown yet; nil when there is none.
+// may be withheld; nil when there is none.
 func (tx *Tx) Result(seq int64) ([]byte, error) {
 	result, _, err := first(context.Background(), tx.write, one[[]byte], "SELECT body FROM results WHERE task = ?", seq)
 	if err != nil {
@@ -164,8 +164,8 @@ func (tx *Tx) Known(id envelope.ID, hash string) (revision int, ok bool, err err
 }
 
 // Executed reports whether an agent may have begun a revision of the id: a run
-// of it has a start, a process or nobody who knows how it ended, or is going
-// on. An intent that came to nothing is no execution.
+// of it has a start, a process or an unknown end, or is going on. An intent
+// without a start is no execution.
 func (tx *Tx) Executed(id envelope.ID) (bool, error) {
 	_, ok, err := first(background, tx.write, one[int],
 		`SELECT 1 FROM tasks LEFT JOIN runs ON runs.task = tasks.seq WHERE tasks.id = ? AND
@@ -176,7 +176,7 @@ func (tx *Tx) Executed(id envelope.ID) (bool, error) {
 	return ok, nil
 }
 
-// Add remembers a new revision with the bytes it came as, and returns its
+// Add stores a new revision with the bytes it came as, and returns its
 // Seq. Seq, Latest and ResultSum of t are ignored. A revision that is not
 // higher than the others of its id is an error, of Add or of its Update.
 func (tx *Tx) Add(t task.Task, raw []byte) (seq int64, err error) {

@@ -57,7 +57,7 @@ func (w *writer) disconnect() error {
 	return errors.Join(w.write.close(), w.conn.Close(), w.db.Close())
 }
 
-// begin has the main file say that somebody writes, after the file -last is there.
+// begin notes in the main file that a daemon writes, after the file -last is there.
 func (w *writer) begin() error {
 	has, err := readCommits(background, w.conn)
 	if err != nil {
@@ -77,7 +77,7 @@ func (w *writer) begin() error {
 	return nil
 }
 
-// setLive has the tables say whether somebody writes.
+// setLive notes in the tables whether a daemon writes.
 func (w *writer) setLive(live bool) error {
 	err := w.start()
 	if err == nil {
@@ -136,8 +136,8 @@ func (w *writer) commit() error {
 // note writes the file -last. What is committed is durable without it.
 func (w *writer) note() { _, _ = w.last.WriteAt(w.committed.encode(), 0) }
 
-// begunAnew notes that the main file alone has all commits.
-func (w *writer) begunAnew() {
+// logEmptied notes that the main file alone has all commits.
+func (w *writer) logEmptied() {
 	w.committed.base = w.committed.number
 	w.note()
 }
@@ -174,7 +174,7 @@ func (w *writer) reconnect() error {
 	return nil
 }
 
-// close says that nobody writes any more, and leaves no log if nobody reads.
+// close notes that no daemon writes any more, and leaves no log if no program reads.
 func (w *writer) close() error {
 	err := w.setLive(false)
 	return errors.Join(err, w.disconnect(), w.last.Close())

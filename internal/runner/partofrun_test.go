@@ -161,6 +161,6 @@ func TestWhoIsGoneIsNotToldFromAnAgent(t *testing.T) {
 		}
 	}
 	if why, err := k.PartOfRun(os.Getpid()); why != "" || err != nil {
-		t.Errorf("RunOf(ourselves) = %q, %v; want nothing", why, err)
+		t.Errorf("RunOf(own process) = %q, %v; want nothing", why, err)
 	}
 }
