@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
-	"mailboxd/internal/core"
 	"mailboxd/internal/task"
 	"mailboxd/internal/worktree"
 )
@@ -37,32 +35,28 @@ func notApplied(format string, args ...any) error { return &ApplyError{fmt.Error
 // Apply puts the work of the latest run of a task into the repository that it began from: into
 // its working tree, or as a commit into a branch of its own. The patch is the one that was kept
 // when the run ended, whatever happened to the clone since. The task is done: an answer that
-// waits for an approval cannot be applied, and neither can a denied one. Apply again changes
-// nothing. Errors: *ApplyError if the work cannot be applied; the error of an unknown id wraps
-// ledger.ErrUnknown.
-func (ct *controls) Apply(ctx context.Context, id envelope.ID, branch bool, by core.By) (Application, error) {
-	err := ct.whenReady(ctx)
-	var row task.Task
-	if err == nil {
-		row, err = ct.Reader.Newest(ctx, id)
-	}
-	if err != nil {
-		return Application{}, fmt.Errorf("apply %s: %w", id, err)
-	}
+// waits for an approval cannot be applied, and neither can a denied one, nor work that a person
+// discarded. Apply again changes nothing. Errors: *ApplyError if the work cannot be applied, or is
+// not what the person saw; the error of an unknown id wraps ledger.ErrUnknown.
+func (ct *controls) Apply(ctx context.Context, id envelope.ID, branch bool, by WorkDecider) (Application, error) {
 	ct.applying.Lock()
 	defer ct.applying.Unlock()
-	c, run, err := ct.workOf(ctx, row)
+	w, err := ct.Work(ctx, VerbApply, id)
+	if err == nil {
+		err = w.isSeen(by.Digest)
+	}
 	if err != nil {
 		return Application{}, fmt.Errorf("apply %s: %w", id, err)
 	}
-	done, err := ct.apply(ctx, row, run, &c, branch)
+	row, c := w.Task, w.clone
+	done, err := ct.apply(ctx, row, w.Run, &c, branch)
 	if err != nil {
 		return Application{}, fmt.Errorf("apply %s: %w", id, err)
 	}
 	if done.Already {
 		return done, nil
 	}
-	data := map[string]any{"by": by.Who, "source": done.Source, "files": done.Changed, "run": c.Run}
+	data := by.data(map[string]any{"source": done.Source, "files": done.Changed, "run": c.Run})
 	if done.Branch != "" {
 		data["branch"], data["commit"] = done.Branch, done.Commit
 	}
@@ -78,34 +72,6 @@ func (ct *controls) Apply(ctx context.Context, id envelope.ID, branch bool, by c
 // worktrees are the records of clones. Only runs make clones.
 func (ct *controls) worktrees() worktree.Store {
 	return worktree.Store{Records: worktree.RecordsIn(ct.State.Path())}
-}
-
-// workOf returns the clone of the latest run of a task that had one, and its run.
-func (ct *controls) workOf(ctx context.Context, row task.Task) (c worktree.Clone, run task.Run, err error) {
-	if row.State != task.Done {
-		return c, run, notApplied("the task is %s; its work can be applied when it is done", row.State)
-	}
-	asked, err := ct.Ledger.Approvals(ctx, row.Seq)
-	if err != nil {
-		return c, run, err
-	}
-	if why := whyWithheld(row, asked); why != "" {
-		return c, run, notApplied("%s", why)
-	}
-	runs, err := ct.Ledger.Runs(ctx, row.Seq)
-	if err != nil {
-		return c, run, err
-	}
-	for _, run := range slices.Backward(runs) {
-		c, ok, err := ct.worktrees().Open(run.ID)
-		if err != nil {
-			return c, run, err
-		}
-		if ok {
-			return c, run, nil
-		}
-	}
-	return c, run, notApplied("no run of the task worked in a worktree")
 }
 
 // whyWithheld says why the answer of a done task is not shown, and its work with it; "" if it

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"mailboxd/internal/client"
@@ -39,6 +41,37 @@ began from, and the working tree stays as it is. A process of a run may not appl
 	}
 	cmd.Flags().BoolVar(&options.Branch, "branch", false, "to a branch of its own instead of the working tree")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	which.add(cmd)
+	return cmd
+}
+
+func discardCommand(g *globals) *cobra.Command {
+	which, asJSON := &chosen{}, false
+	cmd := &cobra.Command{
+		Use:   "discard ID",
+		Short: "Discard the work of a task",
+		Long: `Keep the work of a task from being applied. Its clone goes with the next collection of
+mailboxd gc, or within a day. Its difference stays as long as the directory of its run:
+mailboxd diff prints it. A process of a run may not discard.`,
+		Example: "  mailboxd discard fix-login",
+		Args:    cobra.ExactArgs(1),
+		RunE: withDaemon(g, func(cmd *cobra.Command, args []string, r *reader.Reader, daemon *client.Client) error {
+			id, err := which.find(cmd.Context(), r, args[0])
+			if err != nil {
+				return err
+			}
+			row, err := daemon.Discard(cmd.Context(), id, client.ApplyOptions{})
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return term.PrintJSON(cmd.OutOrStdout(), row)
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s  discarded; to see it: %s\n", term.OneLine(string(id)), view.Command("diff", id))
+			return err
+		}),
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the task as one JSON object")
 	which.add(cmd)
 	return cmd
 }

@@ -52,6 +52,7 @@ func completeArgs(g *globals, root *cobra.Command) {
 		"logs":    completeTasks(g, false, task.Running, task.Review, task.Done),
 		"diff":    completeTasks(g, true, task.Review, task.Done),
 		"apply":   completeTasks(g, true, task.Done),
+		"discard": completeTasks(g, true, task.Done),
 		"again":   completeTasks(g, false),
 		"edit":    completeTasks(g, false, task.Received, task.Held, task.Queued),
 		"result":  completeTasks(g, true, task.Done),

@@ -31,7 +31,6 @@ func (d *Server) controls() []route {
 		one("hold", "Keeps a task from starting until release.", e.Hold),
 		one("release", "Lets go of a task that an operator holds, or that may have run before the ledger was lost or restored; tries a callback again that failed. It is no approval.", e.Release),
 		one("retry", "Runs a task again that ended in error, cancelled or rejected.", e.Retry),
-		{"POST", "/tasks/{id}/apply", "Puts the work of a task, from its worktree, into the repository that it began from.", "", client.ApplyOptions{}, client.Application{}, d.apply},
 		agent("pause", "Keeps an agent, or every agent, from starting anything until resume.", e.Pause),
 		agent("resume", "Ends the pause of exactly that name.", e.Resume),
 		agent("drain", "Pauses, and answers when nothing of it runs any more.", e.Drain),
@@ -110,24 +109,6 @@ func (d *Server) stillOpen(ctx context.Context, id envelope.ID) string {
 		words = append(words, fmt.Sprintf("%s (%s)", t.ID, t.State))
 	}
 	return "still open: " + cmp.Or(strings.Join(words, ", "), "none")
-}
-
-// apply puts the work of a task into a repository of the user. An agent may not call it: the work
-// may be its own.
-func (d *Server) apply(r *http.Request) (any, error) {
-	id, err := idIn(r)
-	if err != nil {
-		return nil, err
-	}
-	var options client.ApplyOptions
-	if err := read(r, &options); err != nil {
-		return nil, err
-	}
-	if err := d.maySteer(r, "apply", id); err != nil {
-		return nil, err
-	}
-	done, err := d.engine.Apply(r.Context(), id, options.Branch, core.By{Who: peerIn(r.Context()).name()})
-	return client.Application(done), err
 }
 
 // steer pauses or resumes an agent, and answers with the paused agents.

@@ -43,12 +43,7 @@ func (d *Server) statement(r *http.Request) (any, error) {
 	}
 	if approver := approvers.Find(answer.Approver); approver != nil {
 		needed = max(needed, approver.Min)
-		for _, key := range approver.Keys {
-			answer.Keys = append(answer.Keys, proof.Line(key))
-		}
-		for _, key := range approver.Passkeys {
-			answer.Passkeys = append(answer.Passkeys, key.String())
-		}
+		addKeys(&answer, approver)
 	}
 	answer.Needs = max(needed, who.Needs(row)).String()
 	return answer, nil

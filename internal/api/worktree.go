@@ -22,7 +22,7 @@ func (b *Records) worktree(run string) *client.Worktree {
 	w := &client.Worktree{
 		Dir: c.Dir, Source: c.Source, Commit: c.Commit, Branch: c.Branch,
 		Uncommitted: c.Uncommitted, Omitted: c.Omitted, Submodules: c.Submodules, NotCopied: c.NotCopied,
-		Applied: c.Applied, Fetched: c.Branched, Removed: c.Removed,
+		Applied: c.Applied, Fetched: c.Branched, Discarded: c.Discarded, Removed: c.Removed,
 	}
 	if c.Work == nil {
 		return w

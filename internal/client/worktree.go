@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"net/url"
 	"slices"
 	"time"
 
@@ -29,6 +30,7 @@ type Worktree struct {
 	Problem     string        `json:"problem,omitempty"` // why there is no patch, although there may be a difference
 	Applied     time.Time     `json:"applied_at,omitzero"`
 	Fetched     string        `json:"branch_commit,omitempty"` // of the branch, after apply --branch
+	Discarded   time.Time     `json:"discarded_at,omitzero"`   // when a person discarded the work
 	Removed     time.Time     `json:"removed_at,omitzero"`     // when the clone was removed
 }
 
@@ -51,9 +53,16 @@ func (f *TaskDetails) Worktree() *Worktree {
 	return nil
 }
 
-// ApplyOptions say where the work of a task goes.
+// ApplyOptions say where the work of a task goes, what of it the person saw, and how the person
+// proves the decision. A command of a person at a terminal needs no proof; the page sends one.
 type ApplyOptions struct {
-	Branch bool `json:"branch,omitzero"` // to a branch, and not to the working tree
+	Branch bool   `json:"branch,omitzero"`  // to a branch, and not to the working tree
+	Digest string `json:"digest,omitempty"` // SHA-256 of the patch that the person saw; absent: whatever there is
+
+	As       string     `json:"as,omitempty"`       // which of the caller's approver names signs
+	Proof    *Signature `json:"proof,omitempty"`    // of the statement; absent: not signed
+	Terminal bool       `json:"terminal,omitempty"` // the daemon asks at the caller's terminal
+	Number   string     `json:"number,omitempty"`   // the two digits to type there, shown elsewhere; absent: the terminal shows a number
 }
 
 // An Application is where the work of a task went.
@@ -71,4 +80,15 @@ func (c *Client) Apply(ctx context.Context, id envelope.ID, options ApplyOptions
 	var answer Application
 	err := c.post(ctx, taskPath(id, "/apply"), options, &answer)
 	return answer, err
+}
+
+// WorkStatement returns what the caller signs to decide about the work of a task, by the verb apply
+// or discard, and the proof that the page needs.
+func (c *Client) WorkStatement(ctx context.Context, id envelope.ID, verb string) (s Statement, err error) {
+	return s, c.get(ctx, taskPath(id, "/work"), url.Values{"verb": {verb}}, &s)
+}
+
+// Discard keeps the work of a task from being applied, and returns the task. Branch is not used.
+func (c *Client) Discard(ctx context.Context, id envelope.ID, options ApplyOptions) (Task, error) {
+	return c.change(ctx, id, "discard", options)
 }

@@ -88,6 +88,23 @@ func (a Approvers) Check(row task.Task, c task.Consent, now time.Time) (task.Pro
 	return level, nil
 }
 
+// CheckWork verifies the signature of a decision about the work of a task, which is made now. The person who
+// requested the task may decide. The error says why the decision doesn't count.
+func (a Approvers) CheckWork(row task.Task, c task.Consent, now time.Time) error {
+	approver := a.Find(c.Decider)
+	if approver == nil {
+		return fmt.Errorf("%q is no approver", c.Decider)
+	}
+	level, err := a.level(approver, row, c, now)
+	switch {
+	case err != nil:
+		return fmt.Errorf("the proof of %s doesn't hold: %w", c.Decider, err)
+	case level < approver.Min:
+		return fmt.Errorf("decisions of %s need proof: %s, and this one has %s", c.Decider, approver.Min, level)
+	}
+	return nil
+}
+
 func (a Approvers) level(approver *Approver, row task.Task, c task.Consent, now time.Time) (task.ProofLevel, error) {
 	switch c.Proof.Kind {
 	case "":

@@ -11,8 +11,8 @@ import (
 	"mailboxd/mailbox"
 )
 
-// collectClones removes the clones of settled tasks whose work was applied, that have no work,
-// or that are too old.
+// collectClones removes the clones of settled tasks whose work was applied or discarded, that have
+// no work, or that are too old.
 func (c Collector) collectClones(ctx context.Context, old, now time.Time, dry bool, gone *collection) error {
 	s := worktree.Store{Records: worktree.RecordsIn(c.State.Path())}
 	clones, failed := s.Clones()
@@ -65,13 +65,13 @@ type revision struct {
 	number int
 }
 
-// unapplied returns the revisions with work that was not applied yet, in clones that are kept:
+// unapplied returns the revisions with work that was neither applied nor discarded, in clones that are kept:
 // the patch is in a run directory.
 func (c Collector) unapplied() (map[revision]bool, error) {
 	clones, err := worktree.Store{Records: worktree.RecordsIn(c.State.Path())}.Clones()
 	kept := map[revision]bool{}
 	for _, clone := range clones {
-		if clone.Removed.IsZero() && clone.Work != nil && clone.Work.File != "" && clone.Applied.IsZero() && clone.Branched == "" {
+		if clone.Removed.IsZero() && clone.Work != nil && clone.Work.File != "" && clone.Applied.IsZero() && clone.Branched == "" && clone.Discarded.IsZero() {
 			kept[revision{envelope.ID(clone.Task), clone.Revision}] = true
 		}
 	}

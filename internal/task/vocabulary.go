@@ -55,7 +55,8 @@ const (
 
 	KindLeaseExpired Kind = "lease.expired"
 
-	KindWorktreeApplied Kind = "worktree.applied"
+	KindWorktreeApplied   Kind = "worktree.applied"
+	KindWorktreeDiscarded Kind = "worktree.discarded"
 
 	KindRoutingDecided Kind = "routing.decided"
 	KindRoutingFailed  Kind = "routing.failed"
@@ -133,6 +134,7 @@ var kinds = []kindWords{
 	{KindTaskFinished, "The work on the task ended.", ""},
 	{KindLeaseExpired, "The program that claimed the task did not answer in time.", "its claim ended without an answer"},
 	{KindWorktreeApplied, "A person applied the work of the task to the repository that it began from.", ""},
+	{KindWorktreeDiscarded, "A person discarded the work of the task, which can't be applied any more.", ""},
 	{KindRoutingDecided, "The agent of the task was chosen.", "its agent was chosen"},
 	{KindRoutingFailed, "No agent can do the task.", "no agent can do it"},
 	{KindSandboxRefused, "The agent tried to reach hosts that the network list of its sandbox does not have.", "hosts outside of its network list"},

@@ -39,6 +39,20 @@ func (f *Details) AskedContent() (string, client.Approval) {
 	return text.String(), asked
 }
 
+// WorkContent returns, in lines, all that a person decides about who applies or discards the work of
+// a task: the request, the repository, the files and the digest of the patch, which it also returns.
+func (f *Details) WorkContent() (text, digest string) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "  task     %s, revision %d, of %s\n", escaped(string(f.Task.ID)), f.Task.Revision, escaped(cmp.Or(f.Task.Requester, "nobody")))
+	f.writeRequest(&b, client.Approval{})
+	w := f.Worktree()
+	if w == nil {
+		return b.String() + "  changes  none", ""
+	}
+	fmt.Fprintf(&b, "  into     %s\n  changes  %s\n    patch    %s", escaped(w.Source), escaped(f.changeWords()), escaped(w.Digest))
+	return b.String(), w.Digest
+}
+
 // maxInput is how many bytes of an input are shown before a decision.
 const maxInput = 8 << 10
 

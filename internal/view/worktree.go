@@ -133,7 +133,14 @@ func PrintWork(s term.Screen, file client.TaskDetails, id envelope.ID) error {
 // far as the details say: the patch may be unreadable, and the working tree may have changed.
 func CanApply(f client.TaskDetails) bool {
 	w := f.Worktree()
-	return w != nil && w.Patch != "" && w.Problem == "" && w.Applied.IsZero() && f.Task.State == task.Done && !withheld(f)
+	return w != nil && w.Patch != "" && w.Problem == "" && w.Applied.IsZero() && w.Discarded.IsZero() && f.Task.State == task.Done && !withheld(f)
+}
+
+// CanDiscard reports whether the work of a done task could still be discarded: it was neither
+// applied nor discarded.
+func CanDiscard(f client.TaskDetails) bool {
+	w := f.Worktree()
+	return w != nil && w.Patch != "" && w.Applied.IsZero() && w.Fetched == "" && w.Discarded.IsZero() && f.Task.State == task.Done
 }
 
 // withheld reports whether the answer of a done task was refused, and its work with it.
@@ -198,6 +205,8 @@ func (f *Details) printWork(s term.Screen, w *client.Worktree) {
 	case w.Patch == "":
 	case !w.Applied.IsZero():
 		fmt.Fprintf(s, "  applied    %s\n", term.Stamp(w.Applied))
+	case !w.Discarded.IsZero():
+		fmt.Fprintf(s, "  discarded  %s\n", term.Stamp(w.Discarded))
 	case w.Fetched != "":
 		fmt.Fprintf(s, "  applied    to branch %s\n", w.Branch)
 	case CanApply(f.TaskDetails):

@@ -24,7 +24,7 @@ func (s Store) Continue(ctx context.Context, q Request, earlier Clone, runDir st
 	c := last
 	c.Run, c.Task, c.Revision, c.Attempt = q.Run, q.Task, q.Revision, q.Attempt
 	c.Owner, c.Branch, c.Created = cmp.Or(last.Owner, last.Run), Branch(q.Task), time.Now()
-	c.Work, c.Applied, c.Branched, c.Removed, c.Earlier = nil, time.Time{}, "", time.Time{}, nil
+	c.Work, c.Applied, c.Branched, c.Discarded, c.Removed, c.Earlier = nil, time.Time{}, "", time.Time{}, time.Time{}, nil
 	if applied != nil {
 		patch, err := s.whole(ctx, *applied)
 		if err != nil {

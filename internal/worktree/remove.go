@@ -73,10 +73,10 @@ func (c Clone) Size() (bytes int64) {
 }
 
 // Needless reports whether nobody needs the files of a clone any more: its work reached the
-// source repository, or there is none. The run has ended.
+// source repository, a person discarded it, or there is none. The run has ended.
 func (s Store) Needless(ctx context.Context, c Clone) bool {
 	switch w := c.Work; {
-	case !c.Applied.IsZero() || c.Branched != "":
+	case !c.Applied.IsZero() || c.Branched != "" || !c.Discarded.IsZero():
 		return true
 	case w != nil:
 		return w.File == "" && w.Problem == "" && len(w.Summary.Skipped) == 0

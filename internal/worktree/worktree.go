@@ -63,10 +63,11 @@ type Clone struct {
 	Device uint64 `json:"device"` // identity of Dir, so that another directory in its place is noticed
 	Inode  uint64 `json:"inode"`
 
-	Work     *Work     `json:"work,omitempty"`     // nil until the run has ended
-	Applied  time.Time `json:"applied,omitzero"`   // when the work reached the source repository
-	Branched string    `json:"branched,omitempty"` // the commit of the branch there
-	Removed  time.Time `json:"removed,omitzero"`   // when Dir was removed; the record stays for the patch
+	Work      *Work     `json:"work,omitempty"`     // nil until the run has ended
+	Applied   time.Time `json:"applied,omitzero"`   // when the work reached the source repository
+	Branched  string    `json:"branched,omitempty"` // the commit of the branch there
+	Discarded time.Time `json:"discarded,omitzero"` // when a person discarded the work
+	Removed   time.Time `json:"removed,omitzero"`   // when Dir was removed; the record stays for the patch
 }
 
 // Cwd returns the directory in the clone for the agent.
