@@ -2,49 +2,161 @@ package mailboxd_test
 
 import (
 	"go/ast"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 )
 
-// What a package and a type of the engine may grow to.
+// What a package of the engine, a type and a struct may grow to.
 const (
 	mostLines   = 3750
 	mostMethods = 45
 	mostFields  = 14
 )
 
-// engine are the packages that these limits hold for.
+// engine are the packages that mostLines and mostFields hold for.
 var engine = []string{
 	"dispatch", "dispatch/store", "dispatch/outbox", "dispatch/exchange", "dispatch/executor", "dispatch/intake",
 	"internal/core", "internal/conversation", "internal/task", "internal/schedule", "internal/retention",
+}
+
+// ceilings are the lines that the other packages may grow to: 500 more than they had when their
+// row was written. A package that needs more is split.
+var ceilings = map[string]int{
+	"bench":                         3122,
+	"cmd/mailboxd":                  5577,
+	"envelope":                      5053,
+	"envelope/dialect":              6406,
+	"examples/agents/words":         621,
+	"examples/workers/shout":        514,
+	"examples/workers/worker":       549,
+	"internal/agent":                9415,
+	"internal/api":                  4116,
+	"internal/ask":                  636,
+	"internal/backup":               1888,
+	"internal/breakout":             1396,
+	"internal/cgroup":               741,
+	"internal/client":               1985,
+	"internal/config":               4372,
+	"internal/confine":              842,
+	"internal/daemon":               918,
+	"internal/demo":                 780,
+	"internal/differential":         512,
+	"internal/dirtree":              1408,
+	"internal/doctor":               1748,
+	"internal/exit":                 582,
+	"internal/fault":                683,
+	"internal/gate":                 791,
+	"internal/gitfiles":             1379,
+	"internal/host":                 877,
+	"internal/lint":                 896,
+	"internal/mailboxd-needs-linux": 505,
+	"internal/mcpserver":            2355,
+	"internal/memory":               625,
+	"internal/metrics":              604,
+	"internal/notice":               993,
+	"internal/policy":               1228,
+	"internal/proof":                1240,
+	"internal/quota":                802,
+	"internal/reader":               2641,
+	"internal/realagents":           504,
+	"internal/realagents/fakemodel": 1486,
+	"internal/registry":             1135,
+	"internal/replay":               1015,
+	"internal/resend":               724,
+	"internal/route":                1040,
+	"internal/runner":               4733,
+	"internal/sandbox":              1448,
+	"internal/schema":               1577,
+	"internal/service":              942,
+	"internal/setup":                2051,
+	"internal/slowtest":             599,
+	"internal/strict":               1823,
+	"internal/term":                 1125,
+	"internal/torture":              508,
+	"internal/transcript":           1592,
+	"internal/view":                 3732,
+	"internal/web":                  4734,
+	"internal/web/access":           1086,
+	"internal/worker":               1451,
+	"internal/worktree":             2643,
+	"mailbox":                       4638,
+	"watcher":                       785,
+
+	// The ledger is larger than a package of the engine: each question about a task is a method
+	// beside its SQL. It has a limit of its own, so that it doesn't grow.
+	"internal/ledger": 4900,
 }
 
 // wide are the types that may have more fields: options, tables of functions, and rows of
 // the ledger.
 var wide = []string{"store.Options", "store.Agents", "store.Protocol", "task.Task", "task.Run", "task.Message", "task.Consent"}
 
-func TestPackagesAndTypesOfTheEngineStaySmall(t *testing.T) {
+// A largeType may have more methods, and why says how it is split.
+type largeType struct {
+	methods int
+	why     string
+}
+
+// large are the types that had more than mostMethods when the limit came. A row
+// goes when its type is split.
+var large = map[string]largeType{
+	"agent.Agent":   {122, "next to split: the run of a command, of a worker, and of an inbox agent are three types"},
+	"api.Server":    {70, "next to split: handlers that read, handlers that change, and streams are three types"},
+	"client.Client": {55, "next to split: the calls of approvers and of inbox agents"},
+	"api.Records":   {57, "goes with api.Server: one method for each answer"},
+	"reader.Reader": {47, "one method for each command that reads"},
+	"web.server":    {55, "one method for each page and form"},
+	"ledger.Tx":     {96, "one method for each statement, so that all SQL is in one package"},
+	"ledger.Reader": {64, "one method for each query, so that all SQL is in one package"},
+}
+
+func TestPackagesAndTypesStaySmall(t *testing.T) {
 	lines, methods, fields := map[string]int{}, map[string]int{}, map[string]int{}
 	for path, file := range sources(t) {
 		dir := filepath.ToSlash(filepath.Dir(path))
-		if !slices.Contains(engine, dir) || strings.HasSuffix(path, "_test.go") {
+		if strings.HasSuffix(path, "_test.go") {
 			continue
 		}
 		lines[dir] += fileSet.File(file.Pos()).LineCount()
+		all := map[string]int{}
 		for _, d := range file.Decls {
-			count(file.Name.Name, d, methods, fields)
+			count(file.Name.Name, d, methods, all)
+		}
+		if slices.Contains(engine, dir) || dir == "internal/ledger" {
+			maps.Copy(fields, all)
 		}
 	}
-	for _, dir := range engine {
-		if lines[dir] == 0 || lines[dir] > mostLines {
-			t.Errorf("package %s has %d lines; want 1 to %d", dir, lines[dir], mostLines)
+	for dir, n := range lines {
+		most := ceilings[dir]
+		if slices.Contains(engine, dir) {
+			most = mostLines
+		}
+		if n > most {
+			t.Errorf("package %s has %d lines; want at most %d, its row in size_test.go", dir, n, most)
 		}
 	}
+	for _, dir := range slices.Concat(engine, slices.Collect(maps.Keys(ceilings))) {
+		if lines[dir] == 0 {
+			t.Errorf("size_test.go has a row for package %s, which has no code", dir)
+		}
+	}
+	checkTypes(t, methods, fields)
+}
+
+// checkTypes compares the types with their limits.
+func checkTypes(t *testing.T, methods, fields map[string]int) {
+	t.Helper()
 	for name, n := range methods {
-		if n > mostMethods {
-			t.Errorf("%s has %d methods; want at most %d", name, n, mostMethods)
+		if most := max(mostMethods, large[name].methods); n > most {
+			t.Errorf("%s has %d methods; want at most %d", name, n, most)
+		}
+	}
+	for name := range large {
+		if methods[name] <= mostMethods {
+			t.Errorf("%s has %d methods; take its row out of size_test.go", name, methods[name])
 		}
 	}
 	for name, n := range fields {

@@ -183,9 +183,6 @@ func (b *Records) Files(ctx context.Context) ([]client.Cursor, error) {
 	return cursors, err
 }
 
-// Paused returns the paused agents; "" is every agent.
-func (b *Records) Paused(ctx context.Context) ([]string, error) { return b.Ledger.Paused(ctx) }
-
 func viewOf(t task.Task) client.Task {
 	return client.Task{
 		Seq: t.Seq, ID: t.ID, Revision: t.Revision, State: t.State, Held: t.Reasons, Until: t.Until,
