@@ -20,7 +20,7 @@ var rows = [][]string{
 	{"cmd/mailboxd", "internal/torture", "internal/differential", "internal/realagents", "bench"}, // wiring, and what tests and measures the whole
 	{"internal/daemon"}, // the parts of a daemon
 	{"internal/backup"}, // copies of a mailbox
-	{"internal/resend", "internal/ask", "internal/doctor", "internal/lint", "internal/notice", "internal/web", "internal/demo"}, // checks of the installation and of files; notices of waiting tasks
+	{"internal/compose", "internal/doctor", "internal/lint", "internal/notice", "internal/web", "internal/demo"}, // checks of the installation and of files; notices of waiting tasks
 	{"internal/registry"},                 // agents and rules in force
 	{"internal/reader", "internal/setup"}, // what commands read; first configuration and service
 	{"watcher", "internal/api", "internal/mcpserver", "internal/web/access"}, // access
@@ -39,7 +39,7 @@ var rows = [][]string{
 	{"internal/task"},                         // types of the domain, pure
 	{"envelope"},                              // types of the protocol
 	{"internal/quota", "internal/transcript"}, // what agents' programs print
-	{"internal/fault", "internal/strict", "internal/slowtest", "internal/breakout", "internal/term", "internal/exit", "internal/metrics", "internal/memory", "internal/dirtree", "internal/mailboxd-needs-linux", "internal/realagents/fakemodel"}, // support: fault points, checks for tests, terminals, exit codes, memory of the process, directories that other programs left, the error of a build for another system
+	{"internal/fault", "internal/strict", "internal/slowtest", "internal/breakout", "internal/term", "internal/exit", "internal/metrics", "internal/dirtree", "internal/mailboxd-needs-linux", "internal/realagents/fakemodel"}, // support: fault points, checks for tests, terminals, exit codes, memory of the process, directories that other programs left, the error of a build for another system
 }
 
 // forbidden narrows the table: the packages on the left never import these,

@@ -12,9 +12,9 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
+	"mailboxd/internal/compose"
 	"mailboxd/internal/exit"
 	"mailboxd/internal/reader"
-	"mailboxd/internal/resend"
 	"mailboxd/internal/view"
 )
 
@@ -43,16 +43,16 @@ directory. To run the same task once more, use mailboxd retry.`,
 			if err != nil {
 				return err
 			}
-			request, err := resend.Request(details)
+			request, err := compose.Request(details)
 			if err != nil {
 				return err
 			}
-			request, left, err := resend.Copy(request, envelope.ID(id), loginName(), time.Now())
+			request, left, err := compose.Copy(request, envelope.ID(id), loginName(), time.Now())
 			if err != nil {
 				return err
 			}
 			if session {
-				if request, err = resend.Continue(request, found); err != nil {
+				if request, err = compose.Continue(request, found); err != nil {
 					return err
 				}
 			}
@@ -100,12 +100,12 @@ A task that has started can't be changed: see mailboxd again --edit.`,
 			}
 			details, err := r.Details(cmd.Context(), id)
 			if err == nil {
-				err = resend.Unstarted(details.Task)
+				err = compose.Unstarted(details.Task)
 			}
 			if err != nil {
 				return err
 			}
-			return resend.WhileHeld(cmd.Context(), daemon, details.Task, func() error { return editTask(cmd, g, r, details, asJSON) })
+			return compose.WhileHeld(cmd.Context(), daemon, details.Task, func() error { return editTask(cmd, g, r, details, asJSON) })
 		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
@@ -116,7 +116,7 @@ A task that has started can't be changed: see mailboxd again --edit.`,
 // editTask has a person change the request of a task, sends what was changed, and waits until the
 // daemon has taken it.
 func editTask(cmd *cobra.Command, g *globals, r *reader.Reader, details client.TaskDetails, asJSON bool) error {
-	request, err := resend.Request(details)
+	request, err := compose.Request(details)
 	if err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func editTask(cmd *cobra.Command, g *globals, r *reader.Reader, details client.T
 	}
 	now, err := r.Latest(cmd.Context(), id)
 	if err == nil {
-		err = resend.Unstarted(now)
+		err = compose.Unstarted(now)
 	}
 	if err != nil {
 		return err
@@ -150,10 +150,10 @@ func editTask(cmd *cobra.Command, g *globals, r *reader.Reader, details client.T
 }
 
 // editorOf is the editor of the user.
-func editorOf(cmd *cobra.Command, g *globals) (resend.Editor, error) {
+func editorOf(cmd *cobra.Command, g *globals) (compose.Editor, error) {
 	cfg, err := g.partial(io.Discard)
 	command := cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR"), "vi")
-	return resend.Editor{
+	return compose.Editor{
 		Command: command, In: cmd.InOrStdin(), Out: cmd.OutOrStdout(), Err: cmd.ErrOrStderr(), NearMisses: nearMissesOf(cfg),
 	}, err
 }

@@ -10,11 +10,10 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/agent"
-	"mailboxd/internal/ask"
+	"mailboxd/internal/compose"
 	"mailboxd/internal/config"
 	"mailboxd/internal/exit"
 	"mailboxd/internal/reader"
-	"mailboxd/internal/resend"
 	"mailboxd/internal/term"
 )
 
@@ -96,7 +95,7 @@ func askFurther(cmd *cobra.Command, g *globals, f *askFlags, words []string) err
 		if err != nil {
 			return err
 		}
-		terms, err := resend.Continued(before)
+		terms, err := compose.Continued(before)
 		if err != nil {
 			return err
 		}
@@ -139,7 +138,7 @@ func askAgent(cmd *cobra.Command, g *globals, f *askFlags, id string, words []st
 	case err != nil:
 		return err
 	case !wait && !f.asJSON && term.IsTerminal(out):
-		_, err := fmt.Fprintln(out, ask.ShortID(cmd.Context(), at, s.ID))
+		_, err := fmt.Fprintln(out, reader.ShortID(cmd.Context(), at, s.ID))
 		return err
 	case !wait:
 		return s.Print(out, f.asJSON)
@@ -150,7 +149,7 @@ func askAgent(cmd *cobra.Command, g *globals, f *askFlags, id string, words []st
 		ctx, cancel = context.WithTimeout(ctx, f.timeout)
 		defer cancel()
 	}
-	raw, err := ask.Waiter{Out: out, Err: cmd.ErrOrStderr(), At: at, JSON: f.asJSON, Attended: term.IsTerminal(cmd.ErrOrStderr())}.Await(ctx, s)
+	raw, err := reader.Waiter{Out: out, Err: cmd.ErrOrStderr(), At: at, JSON: f.asJSON, Attended: term.IsTerminal(cmd.ErrOrStderr())}.Await(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -167,13 +166,13 @@ func (f *askFlags) compose(cmd *cobra.Command, cfg config.Config, id string, wor
 	if err := member.Problem(); err != nil {
 		return nil, fmt.Errorf("ask %s: %w", id, err)
 	}
-	text, err := ask.Words(cmd.InOrStdin(), words, cfg.Intake.MaxLineBytes)
+	text, err := compose.Words(cmd.InOrStdin(), words, cfg.Intake.MaxLineBytes)
 	if err != nil {
 		return nil, err
 	}
 	f.agent, f.description = id, text
 	if f.continues == "" {
-		f.workdir = ask.Directory(f.workdir)
+		f.workdir = compose.Directory(f.workdir)
 	}
 	f.fit(cfg.Agents[index], member.Subject.Manifest, "ask")
 	request, err := f.request(cmd)
@@ -184,5 +183,5 @@ func (f *askFlags) compose(cmd *cobra.Command, cfg config.Config, id string, wor
 		return nil, err
 	}
 	state, err := cfg.StateDirOf(cfg.Root)
-	return request, cmp.Or(err, ask.CheckPlace(member.Binding, agent.OwnDirs{Root: cfg.Root, State: state}, request))
+	return request, cmp.Or(err, compose.CheckPlace(member.Binding, agent.OwnDirs{Root: cfg.Root, State: state}, request))
 }

@@ -20,7 +20,6 @@ import (
 	"mailboxd/internal/client"
 	"mailboxd/internal/config"
 	"mailboxd/internal/ledger"
-	"mailboxd/internal/memory"
 	"mailboxd/internal/notice"
 	"mailboxd/internal/registry"
 	"mailboxd/internal/retention"
@@ -44,7 +43,7 @@ type Options struct {
 // Serve connects the parts of the daemon, and serves until ctx ends, or with Once until all tasks
 // that are there are done.
 func Serve(ctx context.Context, cfg config.Config, mode Options, out term.Console) error {
-	defer memory.Tune(cfg.Limits.Queue)()
+	defer tuneRuntime(cfg.Limits.Queue)()
 	log := out.Log
 	hangup := make(chan os.Signal, 1)
 	if !mode.Once {
@@ -102,7 +101,7 @@ func Serve(ctx context.Context, cfg config.Config, mode Options, out term.Consol
 		if cfg.Metrics.Textfile != "" {
 			work.Go(func() error { return server.KeepTextfile(ctx, cfg.Metrics.Textfile) })
 		}
-		work.Go(func() error { return memory.UnmapAtRest(ctx, d.Ready(), res.ledger.Changed) })
+		work.Go(func() error { return unmapWhenIdle(ctx, d.Ready(), res.ledger.Changed) })
 		work.Go(func() error { return again.Serve(ctx, hangup) })
 	}
 	err = work.Wait()

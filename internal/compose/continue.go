@@ -1,4 +1,4 @@
-package resend
+package compose
 
 import (
 	"mailboxd/envelope"

@@ -1,6 +1,4 @@
-// Package memory keeps the memory of a daemon small: it limits the garbage of the Go runtime, and
-// unmaps the pages of an idle program.
-package memory
+package daemon
 
 import (
 	"os"
@@ -16,7 +14,7 @@ const (
 	bytesPerTask = 64       // bytes of a task in the queue
 )
 
-// Tune raises GOMAXPROCS, GOGC and the memory limit, and returns a function that
+// tuneRuntime raises GOMAXPROCS, GOGC and the memory limit, and returns a function that
 // restores them. A goroutine that syncs a file holds its processor until the runtime
 // notices that it waits, so with one per processor everything waits for two writes: 3,000
 // tasks of a static program took 3.6 s, and take 3.0 s. Fewer collections save 5 % more.
@@ -24,7 +22,7 @@ const (
 // The memory limit includes a full queue: 1,000,000 waiting tasks take 64 MB. With 96 MiB
 // in all, intake collected garbage 381 times and spent 11 % of its time on that; with this
 // limit 113 times and 3 %, in 182 MB; without one 66 times and 2 %, in 270 MB.
-func Tune(queue int) (undo func()) {
+func tuneRuntime(queue int) (undo func()) {
 	var undone []func()
 	if os.Getenv("GOMAXPROCS") == "" {
 		procs := runtime.GOMAXPROCS(0)

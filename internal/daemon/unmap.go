@@ -1,4 +1,4 @@
-package memory
+package daemon
 
 import (
 	"context"
@@ -14,9 +14,9 @@ import (
 // again takes some milliseconds.
 const unmapAfter = 10 * time.Second
 
-// UnmapAtRest unmaps the pages of the program file at the start, and unmapAfter after each change, until ctx
+// unmapWhenIdle unmaps the pages of the program file at the start, and unmapAfter after each change, until ctx
 // ends.
-func UnmapAtRest(ctx context.Context, ready <-chan struct{}, changed func() <-chan struct{}) error {
+func unmapWhenIdle(ctx context.Context, ready <-chan struct{}, changed func() <-chan struct{}) error {
 	return unmapAtRest(ctx, ready, changed, unmap)
 }
 

@@ -1,4 +1,4 @@
-package resend_test
+package compose_test
 
 import (
 	"os"
@@ -10,7 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/internal/client"
-	"mailboxd/internal/resend"
+	"mailboxd/internal/compose"
 )
 
 const request = `{"schema_version":"1.0","task_id":"t1","requester_id":"r","target_agent":"a","target_role":"boss",` +
@@ -18,7 +18,7 @@ const request = `{"schema_version":"1.0","task_id":"t1","requester_id":"r","targ
 	`"deadline":"2020-01-01T00:00:00Z","metadata":{"mbx.parent_task_id":"p","k":1}}`
 
 func TestACopyIsATaskOfItsOwn(t *testing.T) {
-	line, left, err := resend.Copy([]byte(request), "t2", "me", time.Now())
+	line, left, err := compose.Copy([]byte(request), "t2", "me", time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func TestACopyIsATaskOfItsOwn(t *testing.T) {
 	if strings.Contains(string(line), "deadline") || len(left) != 2 {
 		t.Errorf("the copy is %s, without %q; want it without its deadline and its parent", line, left)
 	}
-	if line, _, err = resend.Copy([]byte(request), "t2", "me", time.Time{}); err != nil || !strings.Contains(string(line), `"deadline"`) {
+	if line, _, err = compose.Copy([]byte(request), "t2", "me", time.Time{}); err != nil || !strings.Contains(string(line), `"deadline"`) {
 		t.Errorf("Copy before the deadline = %s, %v; want the deadline in it", line, err)
 	}
 }
@@ -40,7 +40,7 @@ func TestOnlyARequestOfAINLThatIsKeptCanBeSentAgain(t *testing.T) {
 		"was requested in clowl": {Task: client.Task{ID: "t1", Dialect: "clowl"}, Request: jsontext.Value(request)},
 		"too old to be kept":     {Task: client.Task{ID: "t1"}},
 	} {
-		if _, err := resend.Request(details); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := compose.Request(details); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Request = %v; want %q", err, want)
 		}
 	}
@@ -49,7 +49,7 @@ func TestOnlyARequestOfAINLThatIsKeptCanBeSentAgain(t *testing.T) {
 func TestAnEditedRequestIsOneLineAndAWrongOneIsKeptInItsFile(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	edit := func(script string) (string, error) {
-		line, err := resend.Editor{Command: script, Out: t.Output(), Err: t.Output()}.Edit(t.Context(), []byte(request))
+		line, err := compose.Editor{Command: script, Out: t.Output(), Err: t.Output()}.Edit(t.Context(), []byte(request))
 		return string(line), err
 	}
 	if line, err := edit("true"); line != "" || err != nil {

@@ -1,4 +1,4 @@
-package memory
+package daemon
 
 import (
 	"runtime"
@@ -21,7 +21,7 @@ func givenNow() given {
 func TestADaemonIsGivenMoreToWorkWithForAsLongAsItServes(t *testing.T) {
 	unsetenv(t, "GOMAXPROCS", "GOGC", "GOMEMLIMIT")
 	before := givenNow()
-	undo := Tune(1000)
+	undo := tuneRuntime(1000)
 	if got, want := givenNow(), (given{procsPerCPU * before.procs, gcPercent, baseMemory + 1000*bytesPerTask}); got != want {
 		t.Errorf("a daemon works with %+v; want %+v", got, want)
 	}
@@ -36,7 +36,7 @@ func TestWhatTheEnvironmentSaysOfTheRuntimeHolds(t *testing.T) {
 	t.Setenv("GOMAXPROCS", "3")
 	t.Setenv("GOMEMLIMIT", "1GiB") // and so how much garbage may lie
 	before := givenNow()
-	defer Tune(1000)()
+	defer tuneRuntime(1000)()
 	if got := givenNow(); got != before {
 		t.Errorf("a daemon works with %+v; want %+v", got, before)
 	}
@@ -55,7 +55,7 @@ func unsetenv(t *testing.T, names ...string) {
 func TestAFullQueueLeavesTheMemoryOfAnEmptyOne(t *testing.T) {
 	unsetenv(t, "GOGC", "GOMEMLIMIT")
 	for _, queue := range []int{0, 100_000, 1_000_000, 10_000_000} {
-		undo := Tune(queue)
+		undo := tuneRuntime(queue)
 		if room := givenNow().limit - 64*int64(queue); room < 96<<20 {
 			t.Errorf("a queue of %d tasks leaves %d bytes for the rest; want 96 MiB", queue, room)
 		}

@@ -1,6 +1,6 @@
-// Package resend makes a request of an earlier one, and lets a person edit a request. It sends
-// nothing.
-package resend
+// Package compose makes a request of words or of an earlier request, and lets a person edit it. It
+// sends nothing.
+package compose
 
 import (
 	"bytes"

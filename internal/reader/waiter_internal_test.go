@@ -1,14 +1,13 @@
-package ask
+package reader
 
 import (
 	"bytes"
 	"testing"
 
 	"mailboxd/internal/exit"
-	"mailboxd/internal/reader"
 )
 
-func TestATaskThatWaitsForAPersonIsWaitedForOnlyIfSomebodyAttends(t *testing.T) {
+func TestATaskThatWaitsForAPersonIsWaitedForOnlyIfAPersonAttends(t *testing.T) {
 	for _, c := range []struct {
 		attended, needsPerson bool
 		code                  int
@@ -20,7 +19,7 @@ func TestATaskThatWaitsForAPersonIsWaitedForOnlyIfSomebodyAttends(t *testing.T) 
 		{false, true, exit.NeedsPerson, ""}, // the error says it
 	} {
 		var said bytes.Buffer
-		err := Waiter{Err: &said, Attended: c.attended}.held(reader.HeldNote{Text: "the task waits", NeedsPerson: c.needsPerson})
+		err := Waiter{Err: &said, Attended: c.attended}.held(HeldNote{Text: "the task waits", NeedsPerson: c.needsPerson})
 		if exit.CodeOf(err) != c.code || said.String() != c.said {
 			t.Errorf("attended %t, needs a person %t: %v, printed %q; want code %d, %q", c.attended, c.needsPerson, err, said.String(), c.code, c.said)
 		}
