@@ -52,6 +52,9 @@ var controls = map[string]func(*client.Client, context.Context, envelope.ID, cli
 	"cancel": (*client.Client).Cancel, "hold": (*client.Client).Hold, "release": (*client.Client).Release, "retry": (*client.Client).Retry,
 }
 
+// proven are the actions that need a proof.
+var proven = []string{"approve", "deny", "apply", "discard"}
+
 // cancelPatience is how long the page waits for the end of runs.
 const cancelPatience = "8s"
 
@@ -70,7 +73,7 @@ func (s *server) act(w http.ResponseWriter, r *http.Request) {
 	}
 	defer rd.Close()
 	switch do := controls[verb]; {
-	case verb == "approve" || verb == "deny":
+	case slices.Contains(proven, verb):
 		s.decide(w, r, daemon, id)
 	case verb == "reply":
 		s.reply(w, r, rd, id)

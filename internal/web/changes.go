@@ -25,7 +25,9 @@ type changesData struct {
 	Diffs []fileDiff
 	Rest  []client.ChangedFile // files that are named only
 	Why   string               // why the page doesn't show all of it
-	Apply bool                 // mailboxd apply puts it into the working tree
+	Apply bool                 // it can be put into the working tree
+
+	Discard bool // it can be discarded
 
 	files []*gitdiff.File
 }
@@ -64,7 +66,7 @@ func changesOf(found client.TaskDetails, l layout) *changesData {
 	if w == nil {
 		return nil
 	}
-	d := &changesData{Worktree: w, Apply: view.CanApply(found)}
+	d := &changesData{Worktree: w, Apply: view.CanApply(found), Discard: view.CanDiscard(found)}
 	if !w.Ended || w.Problem != "" || w.Patch == "" {
 		return d
 	}

@@ -17,8 +17,8 @@ import (
 	"mailboxd/internal/task"
 )
 
-// A decision is an approval or a denial that a person began on the page. It counts once the
-// person has typed its number at the terminal of mailboxd web, where the daemon asks for it, or
+// A decision is an approval or a denial that a person began on the page, or that the work of a task
+// is applied or discarded. It counts once the person has typed its number at the terminal of mailboxd web, where the daemon asks for it, or
 // once a passkey signed it. So a cookie never approves, and a program that drives the browser
 // doesn't either. The person confirms a new passkey in the same way, by its number.
 type decision struct {
@@ -147,6 +147,21 @@ func (d *decisions) find(id string) (decision, bool) {
 	return *one.decision, true
 }
 
+// What says what a decision is about, in words.
+func (one decision) What() string {
+	if one.isAboutWork() {
+		return "the work of the task"
+	}
+	return "the task"
+}
+
+// Made says that the decision was made.
+func (one decision) Made() string {
+	return map[string]string{"approve": "Approved", "deny": "Denied", "apply": "Applied", "discard": "Discarded"}[one.Verb]
+}
+
+func (one decision) isAboutWork() bool { return one.Verb == "apply" || one.Verb == "discard" }
+
 // end records how a decision ended.
 func (d *decisions) end(one *decision, err error) {
 	d.mu.Lock()
@@ -195,7 +210,7 @@ func (s *server) readDecision(r *http.Request, daemon *client.Client, id envelop
 	case digest == "":
 		return job{}, &client.Error{Kind: client.BadRequest, Message: "the form names no question"}
 	}
-	needs, err := daemon.Statement(r.Context(), id, string(decisionOf(verb)), "")
+	needs, err := statementOf(r.Context(), daemon, verb, id)
 	if err != nil {
 		return job{}, err
 	}
@@ -217,11 +232,15 @@ func (s *server) readDecision(r *http.Request, daemon *client.Client, id envelop
 	return job{decision: one, word: word}, nil
 }
 
-func decisionOf(verb string) task.Decision {
-	if verb == "approve" {
-		return task.Approved
+// statementOf asks the daemon what a person signs to make a decision, and which proof it needs.
+func statementOf(ctx context.Context, daemon *client.Client, verb string, id envelope.ID) (client.Statement, error) {
+	switch verb {
+	case "approve":
+		return daemon.Statement(ctx, id, string(task.Approved), "")
+	case "deny":
+		return daemon.Statement(ctx, id, string(task.Denied), "")
 	}
-	return task.Denied
+	return daemon.WorkStatement(ctx, id, verb)
 }
 
 // carryOut has the daemon ask at the terminal, and make the decision. A signature alone is not
@@ -244,7 +263,7 @@ func (s *server) ask(ctx context.Context, one *decision, word client.Decision) e
 	}
 	defer r.Close()
 	if one.Signed {
-		asked, err := daemon.Statement(ctx, one.Task, string(decisionOf(one.Verb)), "")
+		asked, err := statementOf(ctx, daemon, one.Verb, one.Task)
 		if err != nil {
 			return err
 		}
@@ -260,11 +279,18 @@ func (s *server) ask(ctx context.Context, one *decision, word client.Decision) e
 
 // send sends a decision to the daemon.
 func send(ctx context.Context, daemon *client.Client, one *decision, word client.Decision) error {
-	do := daemon.Approve
-	if one.Verb == "deny" {
-		do = daemon.Deny
+	var err error
+	work := client.ApplyOptions{Digest: word.Digest, Proof: word.Proof, Terminal: word.Terminal, Number: word.Number}
+	switch one.Verb {
+	case "approve":
+		_, err = daemon.Approve(ctx, one.Task, word)
+	case "deny":
+		_, err = daemon.Deny(ctx, one.Task, word)
+	case "apply":
+		_, err = daemon.Apply(ctx, one.Task, work)
+	case "discard":
+		_, err = daemon.Discard(ctx, one.Task, work)
 	}
-	_, err := do(ctx, one.Task, word)
 	if _, answered := errors.AsType[*client.Error](err); err != nil && !answered {
 		return fmt.Errorf("%w: %w", errUnknown, err)
 	}

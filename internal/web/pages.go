@@ -51,7 +51,7 @@ func newPages() (*pages, error) {
 		return nil, err
 	}
 	p.version = hex.EncodeToString(sum.Sum(nil)[:6])
-	common, err := template.New("").Funcs(functions).ParseFS(files, "templates/layout.html", "templates/parts.html")
+	common, err := template.New("").Funcs(functions).ParseFS(files, "templates/layout.html", "templates/parts.html", "templates/work.html")
 	if err != nil {
 		return nil, err
 	}

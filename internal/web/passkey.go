@@ -52,9 +52,9 @@ func (s *server) askPasskey(one job, asked client.Statement, keys []proof.Passke
 		"userVerification": "required", "timeout": typingTime.Milliseconds(),
 	})
 	one.word.Terminal, one.word.Proof = false, &client.Signature{Kind: proof.KindPasskey, Expires: asked.Expires}
-	text := fmt.Sprintf("mailboxd: the page asks for a passkey of %s to %s the task %s.\n%s\n    signed   mailbox %s, revision %d, stage %s, %s, asked %s, until %s\n"+
+	text := fmt.Sprintf("mailboxd: the page asks for a passkey of %s to %s %s %s.\n%s\n    signed   mailbox %s, revision %d, stage %s, %s, asked %s, until %s\n"+
 		"Use the passkey within %s if the page shows the same. It is for this decision alone.\n",
-		term.OneLine(asked.Approver), one.Verb, asked.Task, one.Content, term.OneLine(asked.Mailbox), asked.Revision, asked.Stage, asked.Decision,
+		term.OneLine(asked.Approver), one.Verb, one.What(), asked.Task, one.Content, term.OneLine(asked.Mailbox), asked.Revision, asked.Stage, asked.Decision,
 		term.Stamp(asked.Asked), term.Stamp(asked.Expires), typingTime)
 	one.show = func() { s.terminal.Print("\r\n" + strings.ReplaceAll(text, "\n", "\r\n")) }
 	return one, nil
@@ -66,6 +66,9 @@ func (one *decision) addContent(ctx context.Context, daemon *client.Client, aske
 	found, err := daemon.Details(ctx, asked.Task)
 	if err != nil {
 		return err
+	}
+	if one.isAboutWork() {
+		return one.addWork(found, asked)
 	}
 	text, last := (&view.Details{TaskDetails: found}).AskedContent()
 	if last.Revision != asked.Revision || last.Stage != asked.Stage || last.Digest != asked.Digest || !last.Asked.Equal(asked.Asked) {
@@ -101,7 +104,7 @@ func (s *server) prove(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		how = "Nothing was decided: " + term.OneLine(err.Error())
 	}
-	s.terminal.Print(fmt.Sprintf("%s: %s the task %s.\r\n", how, one.Verb, one.Task))
+	s.terminal.Print(fmt.Sprintf("%s: %s %s %s.\r\n", how, one.Verb, one.What(), one.Task))
 	s.decisions.end(one.decision, err) // after it the terminal may show another one
 	http.Redirect(w, r, "/decisions/"+id, http.StatusSeeOther)
 }

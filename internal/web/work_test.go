@@ -1,0 +1,166 @@
+package web_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/client"
+	"mailboxd/internal/task"
+)
+
+// withCoder is a mailbox with the agents of addCoder, and its page.
+func withCoder(t *testing.T) (*world, *visitor) {
+	t.Helper()
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skipf("a worktree needs git: %v", err)
+	}
+	w := newWorld(t)
+	w.addCoder()
+	w.stop(w.daemon)
+	w.serve()
+	return w, w.visit(w.open())
+}
+
+// finished has a task of an agent whose answer was approved.
+func (w *world) finished(agent, id string) {
+	w.t.Helper()
+	w.sendTo(agent, id)
+	w.state(envelope.ID(id), task.Review)
+	w.decide((*client.Client).Approve, envelope.ID(id))
+}
+
+// workForm is the form that decides about the work of a task as it is now.
+func (v *visitor) workForm(id envelope.ID) url.Values {
+	found := v.w.details(id)
+	return url.Values{"token": {v.token}, "digest": {found.Worktree().Digest}}
+}
+
+var numberPattern = regexp.MustCompile(`class="number">(\d\d)<`)
+
+// beginWork posts a decision about the work of a task, and returns its path and number.
+func (v *visitor) beginWork(verb string, id envelope.ID) (path, number string) {
+	v.w.t.Helper()
+	_, text := v.post("/tasks/"+string(id)+"/"+verb, v.workForm(id))
+	shown := numberPattern.FindStringSubmatch(text)
+	path = regexp.MustCompile(`/decisions/\w+`).FindString(text)
+	if shown == nil {
+		v.w.t.Fatalf("no number is shown to %s %s: %s", verb, id, text)
+	}
+	return path, shown[1]
+}
+
+// file reads a file of the project.
+func (w *world) file(name string) string {
+	text, err := os.ReadFile(filepath.Join(w.dir, "project", name))
+	if err != nil && !os.IsNotExist(err) {
+		w.t.Fatal(err)
+	}
+	return string(text)
+}
+
+// event returns the data of the last event of a kind about a task; "" for none.
+func (w *world) event(id envelope.ID, kind task.Kind) (data string) {
+	for _, e := range w.details(id).Events {
+		if e.Kind == kind {
+			data = string(e.Data)
+		}
+	}
+	return data
+}
+
+func TestWorkIsAppliedOnceItsNumberWasTypedAtTheTerminal(t *testing.T) {
+	t.Parallel()
+	w, v := withCoder(t)
+	w.finished("coder", "t1")
+	if _, text := v.get("/tasks/t1"); !strings.Contains(text, `data-verb="apply"`) || !strings.Contains(text, `data-verb="discard"`) {
+		t.Errorf("the page of t1 has no buttons for its work: %s", text)
+	}
+	path, number := v.beginWork("apply", "t1")
+	question, found := w.question(), w.details("t1")
+	digest := found.Worktree().Digest
+	for _, want := range []string{"asks to apply the work of the task t1", "asks     edit it", "into     ", "changes  4 files, +4 -4: ", "patch    " + digest} {
+		if !strings.Contains(question, want) {
+			t.Errorf("the terminal asks %q; want %q in it", question, want)
+		}
+	}
+	_, text := v.get(path)
+	for _, want := range []string{"asks     edit it", "patch    " + digest, `<span class="minus" data-n="1">- before</span>`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page of the number has no %q: %s", want, text)
+		}
+	}
+	if got := w.file("main.txt"); got != "before\n" {
+		t.Errorf("before the number was typed, main.txt is %q", got)
+	}
+	fmt.Fprintln(w.person, number)
+	w.until(func() bool { _, text = v.get(path); return strings.Contains(text, "<h1>Applied") })
+	if got := w.file("main.txt"); !strings.HasPrefix(got, "after") {
+		t.Errorf("main.txt is %q; want the work", got)
+	}
+	if data := w.event("t1", task.KindWorktreeApplied); !strings.Contains(data, `"proof":"terminal"`) || !strings.Contains(data, digest) {
+		t.Errorf("the event says %s; want the proof and the digest", data)
+	}
+	if _, text := v.get("/tasks/t1"); strings.Contains(text, `data-verb="apply"`) || strings.Contains(text, `data-verb="discard"`) {
+		t.Errorf("the page still offers to apply or discard: %s", text)
+	}
+}
+
+func TestWorkIsDiscardedOnceItsNumberWasTypedAtTheTerminal(t *testing.T) {
+	t.Parallel()
+	w, v := withCoder(t)
+	w.finished("coder", "t1")
+	path, number := v.beginWork("discard", "t1")
+	if question := w.question(); !strings.Contains(question, "asks to discard the work of the task t1") {
+		t.Errorf("the terminal asks %q", question)
+	}
+	fmt.Fprintln(w.person, number)
+	var text string
+	w.until(func() bool { _, text = v.get(path); return strings.Contains(text, "<h1>Discarded") })
+	if status, text := v.post("/tasks/t1/apply", v.workForm("t1")); status != http.StatusConflict || !strings.Contains(text, "its work was discarded") {
+		t.Errorf("apply after discard = %d, %s; want 409", status, text)
+	}
+	if _, text := v.get("/tasks/t1"); strings.Contains(text, `data-verb="apply"`) || !strings.Contains(text, "The work was discarded") {
+		t.Errorf("the page does not say that the work was discarded: %s", text)
+	}
+}
+
+func TestACookieAppliesNothing(t *testing.T) {
+	t.Parallel()
+	w, v := withCoder(t)
+	w.sendTo("coder", "waits")
+	w.finished("coder", "t1")
+	w.state("waits", task.Review)
+	for name, c := range map[string]struct {
+		id     string
+		form   url.Values
+		status int
+	}{
+		"without the patch":        {"t1", url.Values{"token": {v.token}}, http.StatusBadRequest},
+		"another patch":            {"t1", url.Values{"token": {v.token}, "digest": {"00"}}, http.StatusConflict},
+		"an answer that waits":     {"waits", v.workForm("waits"), http.StatusConflict},
+		"without the form's token": {"t1", url.Values{"digest": v.workForm("t1")["digest"]}, http.StatusForbidden},
+		"a task that is not there": {"nobody", v.workForm("t1"), http.StatusNotFound},
+	} {
+		for _, verb := range []string{"apply", "discard"} {
+			if status, text := v.post("/tasks/"+c.id+"/"+verb, c.form); status != c.status {
+				t.Errorf("%s, %s = %d, %s; want %d", verb, name, status, text, c.status)
+			}
+		}
+	}
+	path, number := v.beginWork("apply", "t1")
+	w.question()
+	fmt.Fprintln(w.person, string('0'+'9'-number[0])+number[1:])
+	w.until(func() bool { _, text := v.get(path); return strings.Contains(text, "Another number was typed") })
+	w.refusal(task.KindApprovalRefused, "another number was typed")
+	if got := w.file("main.txt"); got != "before\n" || w.event("t1", task.KindWorktreeApplied) != "" {
+		t.Errorf("main.txt is %q; want that nothing was applied", got)
+	}
+}
