@@ -53,11 +53,6 @@ type step struct {
 	failed bool      // the run has failed, and the task waits for another agent or a reply
 }
 
-// Complete makes the outcome of a run durable, and takes the next steps.
-func (cp *Completer) Complete(ctx context.Context, row task.Task, terms task.Terms, o task.Outcome) {
-	cp.commit(ctx, row, func(ctx context.Context) (*completion, error) { return cp.Prepare(ctx, row, terms, o) })
-}
-
 // commit makes a completion durable, and retries after temporary errors. A persistent error is
 // logged; the run directory still has the outcome.
 func (cp *Completer) commit(ctx context.Context, row task.Task, prepare func(context.Context) (*completion, error)) {

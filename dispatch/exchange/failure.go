@@ -24,9 +24,9 @@ func (cp *Completer) OnFailure(row task.Task, o task.Outcome) (action store.Fail
 	return action
 }
 
-// HandleFailure makes an outcome durable that is not retried. If the operator wants it, another
-// agent gets the task, or a participant is asked about it.
-func (cp *Completer) HandleFailure(ctx context.Context, row task.Task, terms task.Terms, o task.Outcome) {
+// Complete makes the outcome of a run durable that is not retried, and takes the next steps. If the
+// operator wants it, another agent gets a failed task, or a participant is asked about it.
+func (cp *Completer) Complete(ctx context.Context, row task.Task, terms task.Terms, o task.Outcome) {
 	action := cp.OnFailure(row, o)
 	switch {
 	case action.Reassign != "" && action.Reassign != row.Agent:
@@ -38,7 +38,7 @@ func (cp *Completer) HandleFailure(ctx context.Context, row task.Task, terms tas
 			return cp.escalate(ctx, row, terms, o, action.Escalate)
 		})
 	default:
-		cp.Complete(ctx, row, terms, o)
+		cp.commit(ctx, row, func(ctx context.Context) (*completion, error) { return cp.Prepare(ctx, row, terms, o) })
 	}
 }
 

@@ -31,10 +31,8 @@ func (x *Executor) finish(ctx context.Context, row task.Task, terms task.Terms, 
 		x.putBack(ctx, row, terms.Deadline, o)
 	case o.Hold == task.ProviderLimit:
 		x.holdForLimit(ctx, row, terms.Deadline, o)
-	case o.Hold != "":
+	case o.Hold != "", !o.Retry && !x.Completer.OnFailure(row, o).Retry, !x.retry(ctx, row, terms.Deadline, o):
 		x.Completer.Complete(ctx, row, terms, o)
-	case !o.Retry && !x.Completer.OnFailure(row, o).Retry, !x.retry(ctx, row, terms.Deadline, o):
-		x.Completer.HandleFailure(ctx, row, terms, o)
 	}
 }
 
