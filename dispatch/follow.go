@@ -70,7 +70,7 @@ func (st *steps) onMoved(ctx context.Context, m store.Move) {
 		st.router.wake() // an agent may be free
 	}
 	if row.State == task.Done {
-		st.wakeAfter(row)
+		st.wakeAfter(ctx, row)
 	}
 	switch {
 	case m.Before.Seq == 0 && row.State == task.Done:
@@ -90,9 +90,13 @@ func (st *steps) onMoved(ctx context.Context, m store.Move) {
 }
 
 // wakeAfter judges the tasks that wait for the end of a task.
-func (st *steps) wakeAfter(ended task.Task) {
-	st.Held.After.Remove(ended.ID)
-	for _, seq := range st.Held.Seqs(st.Held.After.Take(ended.ID)) { // addHeld judges those that are not held yet
+func (st *steps) wakeAfter(ctx context.Context, ended task.Task) {
+	seqs, err := st.Ledger.Woken(ctx, task.AfterKey(ended.ID))
+	if err != nil && ctx.Err() == nil {
+		st.FaultLog.Report(store.Judging, ended, err)
+		st.Timers.After(ended.Seq, store.RetryPause)
+	}
+	for _, seq := range seqs {
 		st.Timers.After(seq, 0)
 	}
 }

@@ -43,8 +43,8 @@ func (st *steps) addHeld(ctx context.Context, row task.Task) {
 	if st.executor.NeedlesslyPaused(row) {
 		st.Timers.After(row.Seq, 0) // the pause ended while the task was judged
 	}
-	if slices.Contains(row.Reasons, task.After) && !st.Held.After.Has(row.ID) {
-		st.Timers.After(row.Seq, 0) // the other task ended meanwhile, or the daemon started again
+	if slices.Contains(row.Reasons, task.After) {
+		st.checkAfter(ctx, row)
 	}
 	if slices.Contains(row.Reasons, task.ResultInvalid) {
 		st.Timers.After(row.Seq, store.SettlePause) // the file may be gone by then
@@ -56,6 +56,17 @@ func (st *steps) addHeld(ctx context.Context, row task.Task) {
 	if store.InBackoff(row) {
 		st.Queue.AddBusy()
 		st.checkBackoff(ctx, row)
+	}
+}
+
+// checkAfter has a task judged at once if it does not have to wait for the end of another one.
+func (st *steps) checkAfter(ctx context.Context, row task.Task) {
+	over, err := st.Reader.AfterIsOver(ctx, row)
+	switch {
+	case err != nil:
+		st.Timers.After(row.Seq, store.RetryPause)
+	case over:
+		st.Timers.After(row.Seq, 0)
 	}
 }
 
@@ -147,6 +158,9 @@ func (st *steps) reevaluateSoon(row task.Task) {
 // reevaluate evaluates a task that is due.
 func (st *steps) reevaluate(ctx context.Context, seq int64) {
 	row, err := st.Ledger.Task(ctx, seq)
+	if err == nil && row.State == task.Done {
+		st.wakeAfter(ctx, row) // that may have failed
+	}
 	if err == nil && row.State == task.Done && row.Put && row.Delivered && !row.Replaces {
 		st.admitNext(ctx, row)
 		st.completer.TaskEnded(ctx, row)

@@ -18,37 +18,73 @@ func judgeAfter(rd *Reader, t envelope.Task, v task.Verdict, now time.Time) task
 	if other == "" || !v.Admit {
 		return v
 	}
-	added := rd.Held.After.Add(t.ID, other) // before the look, so that no end is missed
-	if !added && forgetEnded(rd, other) {
-		added = rd.Held.After.Add(t.ID, other)
-	}
-	if !added {
-		return refusedAfter(v, envelope.InvalidEnvelope, "task "+string(other)+" waits for this one")
-	}
 	row, err := rd.Newest(context.Background(), other)
-	switch {
-	case errors.Is(err, ledger.ErrUnknown), err == nil && row.State != task.Done:
-		return core.Held(v, task.After)
-	case err != nil:
-		return core.HeldUntil(v, task.After, now.Add(RetryPause))
+	var waitsForThis bool
+	if err == nil && row.State != task.Done {
+		waitsForThis, err = rd.waitsFor(context.Background(), row, t.ID)
 	}
-	rd.Held.After.Remove(t.ID)
+	switch {
+	case waitsForThis, other == t.ID:
+		return refusedAfter(v, envelope.InvalidEnvelope, "task "+string(other)+" waits for this one")
+	case err != nil && !errors.Is(err, ledger.ErrUnknown):
+		v.Waits = append(v.Waits, task.Wait{Reason: task.After, Key: task.AfterKey(other)})
+		return core.HeldUntil(v, task.After, now.Add(RetryPause))
+	case err != nil, row.State != task.Done:
+		v.Waits = append(v.Waits, task.Wait{Reason: task.After, Key: task.AfterKey(other)})
+		return core.Held(v, task.After)
+	}
 	if row.Status != envelope.OK && ifFailed != envelope.RunIfFailed {
 		return refusedAfter(v, envelope.DependencyFailed, "task "+string(other)+" ended as "+string(row.Status))
 	}
 	return v
 }
 
-// forgetEnded removes the tasks that have ended from those that a task waits for, directly or
-// through others: a line that came again may have added them. It reports whether there was one.
-func forgetEnded(rd *Reader, id envelope.ID) (forgot bool) {
-	for _, waiting := range rd.Held.After.Chain(id) {
-		if row, err := rd.Newest(context.Background(), waiting); err == nil && row.State == task.Done {
-			rd.Held.After.Remove(waiting)
-			forgot = true
+// waitsFor reports whether a task waits for the end of another one, perhaps through others.
+func (rd *Reader) waitsFor(ctx context.Context, row task.Task, other envelope.ID) (bool, error) {
+	for seen := map[int64]bool{}; row.State != task.Done && !seen[row.Seq]; {
+		seen[row.Seq] = true
+		next, err := rd.afterOf(ctx, row)
+		if err != nil || next == "" || next == other {
+			return next == other, err
+		}
+		row, err = rd.Newest(ctx, next)
+		if errors.Is(err, ledger.ErrUnknown) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
 		}
 	}
-	return forgot
+	return false, nil
+}
+
+// afterOf returns the task for whose end a task waits; "" for none.
+func (rd *Reader) afterOf(ctx context.Context, row task.Task) (envelope.ID, error) {
+	waits, err := rd.Ledger.Waits(ctx, row.Seq)
+	for _, w := range waits {
+		if id, ok := w.Key.Task(); ok {
+			return id, err
+		}
+	}
+	return "", err
+}
+
+// AfterIsOver reports whether a task that is held for the end of another one has to be judged at
+// once: that one ended while the task was judged, or both wait for each other, because they came at
+// the same time. Then the younger one is judged.
+func (rd *Reader) AfterIsOver(ctx context.Context, row task.Task) (bool, error) {
+	other, err := rd.afterOf(ctx, row)
+	if err != nil || other == "" {
+		return err == nil, err // it was not looked up
+	}
+	before, err := rd.Newest(ctx, other)
+	if errors.Is(err, ledger.ErrUnknown) {
+		return false, nil
+	}
+	if err != nil || before.State == task.Done || before.Seq > row.Seq {
+		return err == nil && before.State == task.Done, err
+	}
+	return rd.waitsFor(ctx, before, row.ID)
 }
 
 // refusedAfter returns a verdict that refuses a task for the task that it names.

@@ -92,7 +92,7 @@ func write(tx *Transaction, state *core.State, events []core.Event, request []by
 	for i := range events {
 		e := &events[i]
 		if added, ok := e.Change.(*core.Added); ok {
-			seq, err := tx.Add(added.Task, request)
+			seq, err := tx.Add(added.Task, request, added.Waits...)
 			if err != nil {
 				return err
 			}

@@ -9,7 +9,6 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/conversation"
 	"mailboxd/internal/core"
-	"mailboxd/internal/schedule"
 	"mailboxd/internal/task"
 )
 
@@ -33,8 +32,6 @@ type heldTask struct {
 // A HeldSet knows the held tasks, so that a look can find result files for them without a query
 // to the ledger.
 type HeldSet struct {
-	After *schedule.After // which task each waits for the end of
-
 	mu              sync.Mutex // guards the fields below
 	tasks           map[int64]heldTask
 	unbound         int                           // how many of them are Unbound
@@ -43,7 +40,7 @@ type HeldSet struct {
 
 func newHeldSet() *HeldSet {
 	return &HeldSet{
-		After: schedule.NewAfter(), tasks: map[int64]heldTask{},
+		tasks:   map[int64]heldTask{},
 		waiting: map[unique.Handle[string]]int{}, logins: map[unique.Handle[string]]int{},
 	}
 }
@@ -167,21 +164,6 @@ func InOrder(held []heldTask) (seqs []int64) {
 	slices.SortFunc(held, func(a, b heldTask) int { return a.Compare(b.Position) })
 	for _, task := range held {
 		seqs = append(seqs, task.Seq)
-	}
-	return seqs
-}
-
-// Seqs returns the Seqs of the held ones among some tasks.
-func (h *HeldSet) Seqs(ids []envelope.ID) (seqs []int64) {
-	if len(ids) == 0 {
-		return nil
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for seq, task := range h.tasks {
-		if slices.Contains(ids, task.id) {
-			seqs = append(seqs, seq)
-		}
 	}
 	return seqs
 }

@@ -178,9 +178,9 @@ func (rd *Reader) Apply(ctx context.Context, row task.Task, t envelope.Task, v t
 	if !core.Startable(row.State) {
 		return nil
 	}
-	if row.State == task.Held && v.Admit && !WantsApproval(v.Hold) && slices.Equal(v.Hold, row.Reasons) && v.Until.Equal(row.Until) {
+	if same, err := rd.holdsAlready(ctx, row, v); same || err != nil {
 		rd.Timers.Set(row.Seq, row.Until)
-		return nil
+		return err
 	}
 	began, err := rd.Ran(ctx, row)
 	if err != nil {
@@ -193,6 +193,18 @@ func (rd *Reader) Apply(ctx context.Context, row task.Task, t envelope.Task, v t
 	load := TaskLoader(row.Seq, began, WantsApproval(v.Hold) || WantsApproval(row.Reasons))
 	_, err = rd.Writer.DecideIfCurrent(ctx, load, &core.Judge{Task: row.Seq, Seen: core.See(row), Request: t, Verdict: v})
 	return err
+}
+
+// holdsAlready reports whether a task is held as a verdict says, without an approval.
+func (rd *Reader) holdsAlready(ctx context.Context, row task.Task, v task.Verdict) (bool, error) {
+	if row.State != task.Held || !v.Admit || WantsApproval(v.Hold) || !slices.Equal(v.Hold, row.Reasons) || !v.Until.Equal(row.Until) {
+		return false, nil
+	}
+	if len(v.Waits) == 0 {
+		return true, nil
+	}
+	waits, err := rd.Ledger.Waits(ctx, row.Seq) // a build before this table did not write them
+	return slices.Equal(waits, v.Waits), err
 }
 
 // JudgeLineage judges a task again by its ancestors. The task waited for an earlier revision to

@@ -76,7 +76,11 @@ func (c *Accept) add(d *decision, next *Task, waits bool) {
 	if asks {
 		next.Until = Earliest(next.Until, d.decisionDue(next.Task))
 	}
-	d.add(next, &Added{Task: next.Task}, task.KindTaskAccepted, c.data(next))
+	added := &Added{Task: next.Task}
+	if next.State == task.Held {
+		added.Waits = c.Verdict.Waits
+	}
+	d.add(next, added, task.KindTaskAccepted, c.data(next))
 	if c.Parent != nil {
 		data := map[string]any{"child": next.ID, "revision": next.Revision}
 		if c.Rule != "" {

@@ -19,7 +19,10 @@ type Change interface{ apply(*State, *Task) }
 
 type (
 	// Added is a new revision without a Seq.
-	Added struct{ Task task.Task }
+	Added struct {
+		Task  task.Task
+		Waits []task.Wait // what wakes it, if it is held
+	}
 
 	// Moved changes the state of a task, or its reasons in the same state. Reasons and
 	// Until replace those of the task; any other zero field keeps the task's value.

@@ -35,7 +35,7 @@ func (d *decision) obey(t *Task, request envelope.Task, verdict task.Verdict) {
 	case !v.Admit:
 		d.reject(t, request, v)
 	case len(v.Hold) > 0:
-		d.hold(t, v.Hold, v.Until)
+		d.hold(t, v.Hold, v.Until, v.Waits...)
 	default:
 		d.add(t, moved(t, task.Change{To: task.Queued}), task.KindTaskQueued, nil)
 	}
@@ -105,8 +105,8 @@ func whyChanged(asked *task.Consent, v task.Verdict) string {
 }
 
 // hold holds a task. It shows an event only if the reasons are new.
-func (d *decision) hold(t *Task, reasons []task.Reason, until time.Time) {
-	change := moved(t, task.Change{To: task.Held, Reasons: reasons, Until: until})
+func (d *decision) hold(t *Task, reasons []task.Reason, until time.Time, waits ...task.Wait) {
+	change := moved(t, task.Change{To: task.Held, Reasons: reasons, Until: until, Waits: waits})
 	if t.State == task.Held && slices.Equal(t.Reasons, reasons) {
 		d.add(t, change, "", nil)
 		return

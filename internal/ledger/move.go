@@ -36,6 +36,9 @@ func (tx *Tx) move(seq int64, from task.State, attempt int, c task.Change) (bool
 			return false, err
 		}
 	}
+	if err := tx.setWaits(seq, t.Reasons, c); err != nil {
+		return false, err
+	}
 	t.State, t.Reasons, t.Until = c.To, c.Reasons, exact(c.Until)
 	t.Attempt = cmp.Or(c.Attempt, t.Attempt)
 	t.Agent, t.Status, t.Kind = cmp.Or(c.Agent, t.Agent), cmp.Or(c.Status, t.Status), cmp.Or(c.Kind, t.Kind)

@@ -24,7 +24,7 @@ var schemas embed.FS
 
 // newest is the version of the schema. Its files bring a ledger forward, one version each: the
 // first makes version 1 of nothing. One that was released is never changed.
-const newest = 14
+const newest = 15
 
 // withRedo are the versions that had a redo log.
 const firstWithRedo, lastWithRedo = 6, 13
@@ -52,7 +52,7 @@ func bringForward(ctx context.Context, conn *sql.Conn, path string) error {
 // migrate runs the steps that a ledger has not seen, in the transaction that is open.
 func migrate(ctx context.Context, conn *sql.Conn, path string, version int) error {
 	for step := version + 1; step <= newest; step++ {
-		if step > lastWithRedo && version >= firstWithRedo && version <= lastWithRedo {
+		if step == lastWithRedo+1 && version >= firstWithRedo && version <= lastWithRedo {
 			if err := importRedo(ctx, conn, path); err != nil {
 				return fmt.Errorf("import redo log: %w", err)
 			}

@@ -176,11 +176,14 @@ func (tx *Tx) Executed(id envelope.ID) (bool, error) {
 	return ok, nil
 }
 
-// Add stores a new revision with the bytes it came as, and returns its
+// Add stores a new revision with the bytes it came as and what it waits for, and returns its
 // Seq. Seq, Latest and ResultSum of t are ignored. A revision that is not
 // higher than the others of its id is an error, of Add or of its Update.
-func (tx *Tx) Add(t task.Task, raw []byte) (seq int64, err error) {
-	if seq, err = tx.add(t, raw); err != nil {
+func (tx *Tx) Add(t task.Task, raw []byte, waits ...task.Wait) (seq int64, err error) {
+	if seq, err = tx.add(t, raw); err == nil {
+		err = tx.setWaits(seq, nil, task.Change{Waits: waits})
+	}
+	if err != nil {
 		return 0, fmt.Errorf("add task %s: %w", t.ID, err)
 	}
 	return seq, nil

@@ -14,6 +14,7 @@ type Verdict struct {
 	Admit    bool
 	Hold     []Reason          // admitted, but held for these reasons
 	Until    time.Time         // when a held task is judged again; zero: after a change
+	Waits    []Wait            // what wakes it before, for reasons of Hold
 	Findings envelope.Findings // refusals and warnings
 	Digest   string            // of the content to approve; not set by policy
 	Plan     jsontext.Value    // that content, an object

@@ -62,6 +62,7 @@ type ReasonFacts struct {
 	Action      Action
 	NeedsPerson bool // it is listed first, because only a person ends the hold
 	Lasts       bool // verdicts never contain it, so a verdict, a reload and a restart keep it
+	Keyed       bool // a Wait says what wakes the task
 }
 
 // reasons has the facts of every Reason, in the order of the constants.
@@ -147,7 +148,7 @@ var reasons = []ReasonFacts{
 		Needs: "its next attempt", Until: " at ", Awaits: "a pause before the next attempt",
 	},
 	{
-		Reason:   After,
+		Reason: After, Keyed: true,
 		Sentence: "It waits for the end of another task.",
 		Needs:    "the end of another task", Awaits: "the end of another task",
 	},

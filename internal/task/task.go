@@ -83,6 +83,7 @@ type Change struct {
 	Attempt int       // the next attempt
 	Reasons []Reason  // the hold reasons
 	Until   time.Time // the end of the hold or the lease
+	Waits   []Wait    // what wakes it; those of the task stay as long as their reasons
 
 	Agent  string          // the chosen agent
 	Status envelope.Status // the final status
