@@ -36,7 +36,7 @@ func (tx *Tx) move(seq int64, from task.State, attempt int, c task.Change) (bool
 			return false, err
 		}
 	}
-	if err := tx.setWaits(seq, t.Reasons, c); err != nil {
+	if err := setWaits(tx, seq, t.Reasons, c); err != nil {
 		return false, err
 	}
 	t.State, t.Reasons, t.Until = c.To, c.Reasons, exact(c.Until)

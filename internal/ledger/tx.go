@@ -181,7 +181,7 @@ func (tx *Tx) Executed(id envelope.ID) (bool, error) {
 // higher than the others of its id is an error, of Add or of its Update.
 func (tx *Tx) Add(t task.Task, raw []byte, waits ...task.Wait) (seq int64, err error) {
 	if seq, err = tx.add(t, raw); err == nil {
-		err = tx.setWaits(seq, nil, task.Change{Waits: waits})
+		err = setWaits(tx, seq, nil, task.Change{Waits: waits})
 	}
 	if err != nil {
 		return 0, fmt.Errorf("add task %s: %w", t.ID, err)

@@ -33,7 +33,7 @@ func scanWait(r row) (w task.Wait, err error) {
 
 // setWaits writes what a task waits for after a move from some reasons. A reason that the task
 // keeps keeps its key.
-func (tx *Tx) setWaits(seq int64, from []task.Reason, c task.Change) error {
+func setWaits(tx *Tx, seq int64, from []task.Reason, c task.Change) error {
 	for _, r := range from {
 		if !r.Facts().Keyed || slices.Contains(c.Reasons, r) {
 			continue
