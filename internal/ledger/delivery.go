@@ -36,6 +36,7 @@ func (tx *Tx) MarkAppended(task int64, at time.Time) error {
 func (tx *Tx) Lease(t task.Task, token string, at time.Time) error {
 	_, err := tx.exec("UPDATE deliveries SET claimed = ?, lease = ? WHERE task = ?", micros(at), token, t.Seq)
 	if err == nil {
+		delete(tx.runs, task.RunName{Task: t.Seq, Attempt: t.Attempt})
 		_, err = tx.exec("UPDATE runs SET started = coalesce(started, ?) WHERE task = ? AND attempt = ?", micros(at), t.Seq, t.Attempt)
 	}
 	if err != nil {

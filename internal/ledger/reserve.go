@@ -36,38 +36,35 @@ func (tx *Tx) reserve(r task.Run) error {
 }
 
 // ReleaseRun gives back what was reserved for a run that never began.
-func (tx *Tx) ReleaseRun(task int64, attempt int) error {
-	was, open, err := changed(tx, scanRecord,
-		"UPDATE runs SET settled = 1 WHERE task = ? AND attempt = ? AND started IS NULL AND settled = 0 RETURNING "+runColumns, task, attempt)
-	if err == nil && open {
-		err = tx.settle(was)
+func (tx *Tx) ReleaseRun(seq int64, attempt int) error {
+	run, found, err := tx.Run(task.RunName{Task: seq, Attempt: attempt})
+	if err == nil && found && run.Started.IsZero() && !run.Settled {
+		err = tx.settle(run)
 	}
 	if err != nil {
-		return fmt.Errorf("release run %d of task %d: %w", attempt, task, err)
+		return fmt.Errorf("release run %d of task %d: %w", attempt, seq, err)
 	}
 	return nil
 }
 
-// settle counts what a run that is over has spent, as far as it is known. What is
+// settle ends a run, and counts what it has spent, as far as it is known. What is
 // unknown counts as it was reserved, unless nothing was started.
-func (tx *Tx) settle(rec record) error {
-	held, known := limitsOf(rec.Reserved), limits{rec.Tokens, rec.USDCents}
+func (tx *Tx) settle(r task.Run) error {
+	held, known := limitsOf(r.Reserved), limits{r.Tokens, r.USDCents}
+	kept := r
+	if kept.Settled = true; !r.MayHaveSpent() {
+		kept.Reserved = envelope.Budget{}
+	}
+	if err := tx.setRun(kept); err != nil {
+		return err
+	}
 	if held == (limits{}) && known.sum() == (amounts{}) {
 		return nil // as most
 	}
-	if err := rec.readTerms(); err != nil {
-		return err
-	}
-	r := rec.Run
 	used, unknown := known.sum(), 0
 	for i := range used {
 		if known[i] == nil && held[i] != nil && r.MayHaveSpent() {
 			used[i], unknown = *held[i], 1
-		}
-	}
-	if !r.MayHaveSpent() {
-		if _, err := tx.exec("UPDATE runs SET reserved_tokens = NULL, reserved_cents = NULL WHERE task = ? AND attempt = ?", r.Task, r.Attempt); err != nil {
-			return err
 		}
 	}
 	for _, a := range r.Terms.Accounts {
@@ -126,7 +123,8 @@ func (tx *Tx) lend(lender task.RunName, change amounts) error {
 		left := max(0, *has+change[i])
 		now[i], change[i] = &left, left-*has
 	}
-	if _, err := tx.exec("UPDATE runs SET reserved_tokens = ?, reserved_cents = ? WHERE task = ? AND attempt = ?", now[0], now[1], r.Task, r.Attempt); err != nil {
+	r.Reserved = envelope.Budget{Tokens: now[0], USDCents: now[1]}
+	if err := tx.setRun(r); err != nil {
 		return err
 	}
 	for _, a := range r.Terms.Accounts {

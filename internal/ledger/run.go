@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -31,12 +32,14 @@ func (tx *Tx) startRun(r task.Run) error {
 	if err != nil {
 		return err
 	}
+	delete(tx.runs, task.RunName{Task: r.Task, Attempt: r.Attempt})
 	return tx.reserve(r)
 }
 
 // SetProcess records which process a run is: its id, its start in clock
 // ticks after boot, and the boot they count from.
 func (tx *Tx) SetProcess(seq int64, attempt, pid int, start uint64, boot string) error {
+	delete(tx.runs, task.RunName{Task: seq, Attempt: attempt})
 	_, err := tx.exec("UPDATE runs SET pid = ?, pid_start = ?, boot = ? WHERE task = ? AND attempt = ?", pid, int64(start), boot, seq, attempt)
 	if err != nil {
 		return fmt.Errorf("set process of run %d of task %d: %w", attempt, seq, err)
@@ -45,13 +48,14 @@ func (tx *Tx) SetProcess(seq int64, attempt, pid int, start uint64, boot string)
 }
 
 // VoidRun removes the intent of a run that never began, and its reservation.
-func (tx *Tx) VoidRun(task int64, attempt int) error {
-	err := tx.ReleaseRun(task, attempt)
+func (tx *Tx) VoidRun(seq int64, attempt int) error {
+	err := tx.ReleaseRun(seq, attempt)
 	if err == nil {
-		_, err = tx.exec("DELETE FROM runs WHERE task = ? AND attempt = ? AND started IS NULL", task, attempt)
+		delete(tx.runs, task.RunName{Task: seq, Attempt: attempt})
+		_, err = tx.exec("DELETE FROM runs WHERE task = ? AND attempt = ? AND started IS NULL", seq, attempt)
 	}
 	if err != nil {
-		return fmt.Errorf("remove run %d of task %d: %w", attempt, task, err)
+		return fmt.Errorf("remove run %d of task %d: %w", attempt, seq, err)
 	}
 	return nil
 }
@@ -61,31 +65,44 @@ func (tx *Tx) VoidRun(task int64, attempt int) error {
 // accounts, and what it leaves of its reservation is its lender's again, if
 // that is not over. A run that has an end already keeps it, and one that is
 // not known stays so.
-func (tx *Tx) FinishRun(r task.Run) error {
-	if err := tx.finishRun(r); err != nil {
-		return fmt.Errorf("finish run %d of task %d: %w", r.Attempt, r.Task, err)
-	}
-	return nil
-}
-
-func (tx *Tx) finishRun(r task.Run) error {
-	was, open, err := changed(tx, scanRecord,
-		`UPDATE runs SET pid = coalesce(nullif(?, 0), pid), started = ?, finished = ?, exit_code = ?, signal = ?, cause = ?,
-		tokens = ?, usd_cents = ?, settled = 1 WHERE task = ? AND attempt = ? AND finished IS NULL AND settled = 0 RETURNING `+runColumns,
-		r.PID, micros(r.Started), micros(r.Finished), r.ExitCode, r.Signal, r.Cause,
-		countable(r.Tokens), countable(r.USDCents), r.Task, r.Attempt)
-	if err != nil || !open {
+func (tx *Tx) FinishRun(r task.Run) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("finish run %d of task %d: %w", r.Attempt, r.Task, err)
+		}
+	}()
+	was, found, err := tx.Run(task.RunName{Task: r.Task, Attempt: r.Attempt})
+	if err != nil || !found || !was.Finished.IsZero() || was.Settled {
 		return err
 	}
+	was.PID = cmp.Or(r.PID, was.PID)
+	was.Started, was.Finished, was.ExitCode, was.Signal, was.Cause = exact(r.Started), exact(r.Finished), r.ExitCode, r.Signal, r.Cause
+	was.Tokens, was.USDCents = countable(r.Tokens), countable(r.USDCents)
 	return tx.settle(was)
+}
+
+// setRun writes what a run is now, as far as it changes after its start, but not its process.
+func (tx *Tx) setRun(r task.Run) error {
+	tx.runs[task.RunName{Task: r.Task, Attempt: r.Attempt}] = r
+	_, err := tx.exec("UPDATE runs SET pid = ?, started = ?, finished = ?, exit_code = ?, signal = ?, cause = ?, tokens = ?, usd_cents = ?, "+
+		"reserved_tokens = ?, reserved_cents = ?, settled = ? WHERE task = ? AND attempt = ?",
+		r.PID, micros(r.Started), micros(r.Finished), r.ExitCode, r.Signal, string(r.Cause), r.Tokens, r.USDCents,
+		r.Reserved.Tokens, r.Reserved.USDCents, r.Settled, r.Task, r.Attempt)
+	return err
 }
 
 // Run returns a run, and whether there is one.
 func (tx *Tx) Run(name task.RunName) (task.Run, bool, error) {
+	if run, ok := tx.runs[name]; ok {
+		return run, true, nil
+	}
 	run, ok, err := first(background, tx.write, scanRun,
 		"SELECT "+runColumns+" FROM runs WHERE task = ? AND attempt = ?", name.Task, name.Attempt)
 	if err != nil {
 		return task.Run{}, false, fmt.Errorf("look up run %d of task %d: %w", name.Attempt, name.Task, err)
+	}
+	if ok {
+		tx.runs[name] = run
 	}
 	return run, ok, nil
 }
@@ -110,30 +127,15 @@ func (r *Reader) Runs(ctx context.Context, seq int64) ([]task.Run, error) {
 	return runs, nil
 }
 
-// A record is a run as it is written: its terms are read only by callers that need them.
-type record struct {
-	task.Run
-	terms string
-}
-
-func scanRun(r row) (task.Run, error) {
-	rec, err := scanRecord(r)
-	if err == nil {
-		err = rec.readTerms()
-	}
-	return rec.Run, err
-}
-
-func (rec *record) readTerms() (err error) {
-	rec.Terms, err = decodeTerms(rec.terms)
-	return err
-}
-
-func scanRecord(r row) (run record, err error) {
+func scanRun(r row) (run task.Run, err error) {
 	var ticks int64
+	var terms string
 	err = r.Scan(&run.Task, &run.Attempt, &run.ID, stamp{&run.Intent}, &run.PID, &ticks, &run.Boot,
-		stamp{&run.Started}, stamp{&run.Finished}, &run.ExitCode, &run.Signal, &run.Cause, &run.Tokens, &run.USDCents, &run.terms,
+		stamp{&run.Started}, stamp{&run.Finished}, &run.ExitCode, &run.Signal, &run.Cause, &run.Tokens, &run.USDCents, &terms,
 		&run.Reserved.Tokens, &run.Reserved.USDCents, &run.Lender.Task, &run.Lender.Attempt, &run.Settled)
 	run.PIDStart = uint64(ticks)
+	if err == nil {
+		run.Terms, err = decodeTerms(terms)
+	}
 	return run, err
 }

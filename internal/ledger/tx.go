@@ -15,14 +15,15 @@ import (
 // method fails, and so does the Update.
 type Tx struct {
 	write  *statements
-	tasks  map[int64]task.Task // that were read or changed in this transaction, as they are now
-	open   map[string]int      // of requesters, as they were before this transaction
-	counts openChanges         // since then
-	events []task.Event        // that are to be added before they are read, and before the commit
+	tasks  map[int64]task.Task       // that were read or changed in this transaction, as they are now
+	runs   map[task.RunName]task.Run // the same
+	open   map[string]int            // of requesters, as they were before this transaction
+	counts openChanges               // since then
+	events []task.Event              // that are to be added before they are read, and before the commit
 }
 
 func newTx(write *statements) *Tx {
-	return &Tx{write: write, tasks: map[int64]task.Task{}, open: map[string]int{}}
+	return &Tx{write: write, tasks: map[int64]task.Task{}, runs: map[task.RunName]task.Run{}, open: map[string]int{}}
 }
 
 // background is the context of what a group writes: that of no caller ends it.
