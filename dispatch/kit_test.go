@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -53,6 +54,7 @@ type engine struct {
 	limit    func(agent string) int                         // nil: 100 for each
 	etiquette
 	spoken  store.Protocol // instead of that; one without functions is none
+	ran     sync.Map       // how often each task was run, *atomic.Int32 by its id
 	log     journal
 	writing sync.WaitGroup // to the ledger, beside the engine
 	stop    func()         // has serving end
@@ -134,6 +136,7 @@ func (e *engine) functions() store.Agents {
 	return store.Agents{
 		Judge: func(t envelope.Task, now time.Time) task.Verdict { return e.judge(t, now) },
 		Run: func(ctx context.Context, j task.Job, started func(runner.Process)) task.Outcome {
+			e.runsOf(j.Task.ID).Add(1)
 			return e.plays[j.Task.Agent](ctx, j)
 		},
 		Recover: func(ctx context.Context, _ task.Job) task.Outcome {
@@ -162,6 +165,12 @@ func (e *engine) functions() store.Agents {
 		Candidates:  e.routes,
 		Protocol:    e.protocol(),
 	}
+}
+
+// runsOf counts the runs of a task, also those of engines before a restart.
+func (e *engine) runsOf(id envelope.ID) *atomic.Int32 {
+	n, _ := e.ran.LoadOrStore(id, new(atomic.Int32))
+	return n.(*atomic.Int32)
 }
 
 func (e *engine) limitOf(agent string) int {
