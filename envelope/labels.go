@@ -22,6 +22,7 @@ const (
 	AfterKey    = "mbx.after"    // an object: see Task.After
 	PriorityKey = "mbx.priority" // a whole number: see Task.Priority
 	ContinueKey = "mbx.continue" // the id of a task: see Task.Continues
+	RoundKey    = "mbx.round_of" // an object: see Task.RoundOf
 )
 
 // The metadata keys with which a task names its step of a workflow. In Clutch these are members
@@ -32,7 +33,7 @@ const (
 )
 
 // SenderKeys are the "mbx." metadata keys that a sender may set, in an AINL line only.
-var SenderKeys = []string{LabelsKey, WorkdirKey, WorktreeKey, BaseKey, EditKey, AfterKey, PriorityKey, ContinueKey}
+var SenderKeys = []string{LabelsKey, WorkdirKey, WorktreeKey, BaseKey, EditKey, AfterKey, PriorityKey, ContinueKey, RoundKey}
 
 const (
 	maxLabels     = 16
@@ -190,6 +191,8 @@ func (r *request) senderKey(key string, at int) bool {
 		r.priority(at)
 	case key == ContinueKey:
 		r.id(at)
+	case key == RoundKey:
+		r.round(at)
 	case r.kind(at) != 't' && r.kind(at) != 'f':
 		r.refuse(at, "must be true or false")
 	}

@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
+	"mailboxd/internal/compose"
 	"mailboxd/internal/exit"
 	"mailboxd/internal/reader"
 	"mailboxd/internal/task"
@@ -49,18 +51,33 @@ approvers: ps and show take the flag, too.`,
 }
 
 func denyCommand(g *globals) *cobra.Command {
-	f := &decideFlags{}
+	f, again := &decideFlags{}, false
 	cmd := &cobra.Command{
 		Use: "deny ID... --reason WHY", Short: "Deny a task",
 		Long: `End a task that is held for approval or in review. The result has the status
-rejected, your name and the reason. It does not have the answer of the agent.`,
-		Example: "  mailboxd deny nightly-report --reason 'not in the freeze'",
+rejected, your name and the reason. It does not have the answer of the agent. With
+--again, the task is done once more, as a new task of the same requester: its request has
+your reason, and its agent goes on in the same worktree.`,
+		Example: "  mailboxd deny nightly-report --reason 'not in the freeze'\n  mailboxd deny fix-login --reason 'main.go: keep the old name' --again",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: withDaemon(g, func(cmd *cobra.Command, args []string, r *reader.Reader, daemon *client.Client) error {
 			return forEach(cmd, args, func(arg string) error {
 				id, err := f.which.find(cmd.Context(), r, arg)
 				if err != nil {
 					return err
+				}
+				f.word.Again = again
+				if again && g.socket != "" {
+					return exit.With(exit.Usage, "--again: not together with --socket, since the request is sent to the mailbox of its daemon")
+				}
+				if again {
+					details, err := r.Details(cmd.Context(), id)
+					if err == nil {
+						err = compose.CanRepeat(details)
+					}
+					if err != nil {
+						return err
+					}
 				}
 				s, level, err := statement(cmd.Context(), daemon, id, task.Denied, f.word.As)
 				if err != nil {
@@ -74,13 +91,35 @@ rejected, your name and the reason. It does not have the answer of the agent.`,
 				if err != nil {
 					return err
 				}
-				return printChanged(cmd.OutOrStdout(), changed, f.asJSON)
+				if err := printChanged(cmd.OutOrStdout(), changed, f.asJSON); err != nil || !again {
+					return err
+				}
+				return sendRound(cmd, g, r, id, f.asJSON)
 			})
 		}),
 	}
 	cmd.Flags().StringVar(&f.word.Note, "reason", "", "the reason, for the requester; required")
+	cmd.Flags().BoolVar(&again, "again", false, "have the task done once more, with the reason in its request")
 	f.add(cmd, g)
 	return cmd
+}
+
+// sendRound sends another round of a task that was denied.
+func sendRound(cmd *cobra.Command, g *globals, r *reader.Reader, id envelope.ID, asJSON bool) error {
+	details, err := r.Details(cmd.Context(), id)
+	if err != nil {
+		return err
+	}
+	next, err := compose.RoundID(cmd.Context(), r, details)
+	if err != nil {
+		return err
+	}
+	request, err := compose.Round(details, next, time.Now())
+	if err != nil {
+		return err
+	}
+	_, err = submit(cmd, g, request, asJSON)
+	return err
 }
 
 // decideFlags are the flags of both decisions.

@@ -14,13 +14,14 @@ import (
 	"mailboxd/internal/worktree"
 )
 
-// An Earlier is a task whose session another one continues. The zero value is an unknown task.
+// An Earlier is a task whose session or work another one continues. The zero value is an unknown task.
 type Earlier struct {
 	State   task.State
 	Agent   string        // that did it
 	Request envelope.Task // zero: it isn't kept, or isn't one of AINL
 	Run     string        // the id of its last run; "": none
 	Dir     string        // of that run
+	Denier  string        // who denied the task; "": no person
 }
 
 // An earlierSession is the session of an earlier task, ready to be continued.
@@ -58,7 +59,7 @@ func (g *Agent) earlier(t envelope.Task) (earlierSession, error) {
 	if err != nil {
 		return earlierSession{}, fmt.Errorf("task %s can't be read: %w", id, err)
 	}
-	if err := g.fitsEarlier(t, before); err != nil {
+	if err := g.fitsEarlier(t, id, before); err != nil {
 		return earlierSession{}, err
 	}
 	s, ok := readSessionFile(before.Dir)
@@ -86,9 +87,9 @@ func (g *Agent) earlier(t envelope.Task) (earlierSession, error) {
 	return e, err
 }
 
-// fitsEarlier compares a task with the one whose session it continues.
-func (g *Agent) fitsEarlier(t envelope.Task, before Earlier) error {
-	id, was := t.Continues(), before.Request
+// fitsEarlier compares a task with the one whose session or work it continues.
+func (g *Agent) fitsEarlier(t envelope.Task, id envelope.ID, before Earlier) error {
+	was := before.Request
 	switch {
 	case before.State == "":
 		return fmt.Errorf("there is no task %s", id)
@@ -138,21 +139,31 @@ type Sessions struct {
 	used map[string]chan struct{} // by id; closed when the session is free again
 }
 
-// takeSession waits until the session that a run continues is free, and takes it.
+// takeSession waits until what a run continues is free, and takes it: a session, or the worktree of a
+// denied task.
 func (g *Agent) takeSession(ctx context.Context, j task.Job) (release func(), err error) {
-	if j.Task.Continues() == "" || g.opts.Earlier == nil {
+	if g.opts.Earlier == nil {
 		return func() {}, nil
 	}
-	e, err := g.earlier(j.Task)
+	c, _, err := rounds{g}.clone(j.Task)
+	name := c.Dir
+	if err == nil && j.Task.Continues() != "" {
+		var e earlierSession
+		e, err = g.earlier(j.Task)
+		name = e.id
+	}
 	if err != nil {
 		return nil, &noSessionError{err}
+	}
+	if name == "" {
+		return func() {}, nil
 	}
 	wait, stop := ctx, func() {}
 	if !j.Deadline.IsZero() {
 		wait, stop = context.WithDeadlineCause(ctx, j.Deadline, errInUse)
 	}
 	defer stop()
-	if release, err = g.opts.Sessions.take(wait, e.id); errors.Is(err, errInUse) {
+	if release, err = g.opts.Sessions.take(wait, name); errors.Is(err, errInUse) {
 		err = &noSessionError{err}
 	}
 	return release, err
@@ -206,7 +217,12 @@ func (g *Agent) continueWorktree(ctx context.Context, j task.Job) (string, error
 	if err != nil {
 		return "", err
 	}
-	c, err := g.opts.Worktrees.Continue(ctx, worktree.Request{
+	return goOnIn(ctx, g.opts.Worktrees, j, before)
+}
+
+// goOnIn makes a clone that of a run, and returns the directory in it for the agent.
+func goOnIn(ctx context.Context, s worktree.Store, j task.Job, before worktree.Clone) (string, error) {
+	c, err := s.Continue(ctx, worktree.Request{
 		Run: j.RunID, Task: string(j.Task.ID), Revision: j.Revision, Attempt: j.Attempt,
 	}, before, j.Dir)
 	return c.Cwd(), err

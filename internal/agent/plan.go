@@ -63,6 +63,7 @@ func (p *Planner) PlanOf(t envelope.Task, b Binding, terms task.Terms, rule Prog
 		Continues:  t.Continues(),
 		Permission: string(b.Permission), Tools: terms.Tools, Budget: terms.Budget, Sandbox: b.Sandbox, Env: p.valuesOf(b.Env),
 	}
+	plan.RoundOf, _ = t.RoundOf()
 	if plan.Worktree {
 		plan.Copy, plan.Setup = b.Copy, b.Setup
 	}

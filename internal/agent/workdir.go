@@ -28,6 +28,9 @@ func (g *Agent) Cwd(t envelope.Task) (string, envelope.Findings) {
 	if err := g.refuseContinue(t); err != nil {
 		return "", refusePlace(envelope.ContextUnavailable, envelope.ContinueKey, err.Error())
 	}
+	if err := (rounds{g}).refuse(t); err != nil {
+		return "", refusePlace(envelope.ContextUnavailable, envelope.RoundKey, err.Error())
+	}
 	if t.Workdir() == "" {
 		return g.binding.Cwd, nil
 	}

@@ -58,6 +58,9 @@ func (g *Agent) makeWorktree(ctx context.Context, j task.Job) (string, error) {
 	if j.Task.Continues() != "" {
 		return g.continueWorktree(ctx, j)
 	}
+	if dir, ok, err := (rounds{g}).worktree(ctx, j); ok || err != nil {
+		return dir, err
+	}
 	before, err := g.opts.Worktrees.Before(string(j.Task.ID), j.Revision, j.Attempt)
 	if err != nil {
 		return "", err

@@ -100,6 +100,7 @@ func (d *Server) confirmed(ctx context.Context, who core.Person, verb string, id
 		}
 		question += "\n" + text
 	}
+	question += view.NoteContent(word.Note, word.Again)
 	terminal, err := confirmAtTerminal(ctx, p, question, word.Number)
 	if err == nil {
 		who.Proof = task.Proof{Kind: proof.KindTerminal, Terminal: terminal}

@@ -59,6 +59,7 @@ type Plan struct {
 	Copy       []string        `json:"copy,omitempty"`       // files and directories of the working tree that the clone gets
 	Setup      []string        `json:"setup,omitempty"`      // the command that prepares the clone, before the other one
 	Continues  envelope.ID     `json:"continues,omitempty"`  // the task whose session it continues
+	RoundOf    envelope.ID     `json:"round_of,omitempty"`   // the denied task that it does once more, in its worktree
 	Inbox      string          `json:"inbox,omitempty"`      // where somebody fetches it, instead of a command
 	Permission string          `json:"permission,omitempty"` // of the agent's program, by its profile; "" for what its own settings allow
 	Tools      []string        `json:"tools"`                // null: not restricted

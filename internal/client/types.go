@@ -192,6 +192,7 @@ type Decision struct {
 	Terminal bool       `json:"terminal,omitempty"` // the daemon asks at the caller's terminal
 	Number   string     `json:"number,omitempty"`   // the two digits to type there, shown elsewhere; absent: the terminal shows a number
 	Digest   string     `json:"digest,omitempty"`   // of the question that the person saw; absent: whatever is asked
+	Again    bool       `json:"again,omitempty"`    // of a denial: the caller sends the request once more with the note, as the terminal then says
 	Unseen   bool       `json:"unseen,omitempty"`   // approves whatever is asked now; without it an approval needs a digest, a proof or terminal
 }
 

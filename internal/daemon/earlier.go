@@ -6,6 +6,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/agent"
+	"mailboxd/internal/task"
 )
 
 // earlier looks up the latest revision of a task, whose session another one continues.
@@ -23,6 +24,15 @@ func (r *resources) earlier(id envelope.ID) (e agent.Earlier, err error) {
 	}
 	if n := len(runs); n > 0 {
 		e.Run, e.Dir = runs[n-1].ID, r.state.RunDir(row.ID, row.Revision, runs[n-1].Attempt)
+	}
+	asked, err := r.ledger.Approvals(ctx, row.Seq)
+	if err != nil {
+		return e, fmt.Errorf("look up %s: %w", id, err)
+	}
+	for _, a := range asked {
+		if a.Decision == task.Denied {
+			e.Denier = a.Decider
+		}
 	}
 	raw, err := r.ledger.Raw(ctx, row.Seq)
 	if err == nil && row.Dialect == envelope.AINL {

@@ -75,6 +75,8 @@ func PlaceOf(p client.Plan) string {
 		return "the worktree of " + string(p.Continues) + ", in its session"
 	case p.Continues != "":
 		return in + ", in the session of " + string(p.Continues)
+	case p.Worktree && p.RoundOf != "":
+		return "the worktree of " + string(p.RoundOf) + ", as that left it"
 	case p.Worktree && p.Base != "":
 		return "a clone of " + p.Base + " of the repository of " + in + copiedWords(p)
 	case p.Worktree:

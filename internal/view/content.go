@@ -39,6 +39,18 @@ func (f *Details) AskedContent() (string, client.Approval) {
 	return text.String(), asked
 }
 
+// NoteContent returns, in lines, the note of a decision and what follows from it; "" for none.
+func NoteContent(note string, again bool) string {
+	text := ""
+	if note != "" {
+		text = "\n  your note is\n  | " + strings.ReplaceAll(term.Escape(note), "\n", "\n  | ")
+	}
+	if again {
+		text += "\n  then     the task is done once more, with this note in its request"
+	}
+	return text
+}
+
 // WorkContent returns, in lines, all that a person decides about who applies or discards the work of
 // a task: the request, the repository, the files and the digest of the patch, which it also returns.
 func (f *Details) WorkContent() (text, digest string) {

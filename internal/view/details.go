@@ -133,6 +133,15 @@ func (f *Details) Reason() string { return f.reason() }
 // Asked returns the request, if it is kept and valid.
 func (f *Details) Asked() (envelope.Task, bool) { return f.request() }
 
+// RoundOf returns the denied task that this one does once more, and who denied it; "" for none.
+func (f *Details) RoundOf() (denied envelope.ID, person string) {
+	asked, ok := f.request()
+	if !ok {
+		return "", ""
+	}
+	return asked.RoundOf()
+}
+
 // Outcome describes a run.
 func (f *Details) Outcome(r client.Run, now time.Time) string { return f.outcome(r, now) }
 
@@ -190,6 +199,9 @@ func (f *Details) printRequest(s term.Screen, now time.Time) {
 	f.printConversation(s)
 	if f.Parent != "" {
 		s.Line("  is for     %s", term.OneLine(string(f.Parent)))
+	}
+	if denied, person := f.RoundOf(); denied != "" {
+		s.Line("  round of   %s, which %s denied", term.OneLine(string(denied)), term.OneLine(person))
 	}
 	if t.RunID != "" && (f.Conversation == nil || t.RunID != f.Conversation.Trace) {
 		s.Line("  run        %s", term.OneLine(t.RunID))
