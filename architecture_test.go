@@ -53,7 +53,10 @@ var forbidden = map[string][]string{
 	"dispatch/outbox":   {"internal/policy", "internal/agent"},
 	"dispatch/store":    {"internal/policy", "internal/agent"},
 	"envelope/dialect":  {"internal/fault", "internal/strict"}, // protocols need the types alone
-	"watcher":           {"dispatch", "internal/policy", "internal/agent", "mailbox", "internal/ledger", "internal/runner", "envelope"},
+	"watcher": {
+		"dispatch", "envelope", "mailbox",
+		"internal/policy", "internal/agent", "internal/ledger", "internal/runner",
+	},
 }
 
 // owners are the only packages that import a dependency or a package of ours.
@@ -117,7 +120,10 @@ func judge(from, imported string) string {
 // pure are the packages that decide and do nothing: of ours they import each other
 // and envelope alone, and nothing of the standard library that reaches the system,
 // waits or draws lots. They ask no clock.
-var pure = []string{"internal/transcript", "internal/task", "internal/conversation", "internal/core", "internal/policy", "internal/route"}
+var pure = []string{
+	"internal/core", "internal/conversation", "internal/policy", "internal/route", "internal/task",
+	"internal/transcript",
+}
 
 // fixed are the functions of envelope/dialect that a pure package may call: each depends
 // on its arguments alone. The rest may not be called, since Encode and Receive take a time

@@ -15,7 +15,8 @@ import (
 // ask the table in internal/task.
 var holders = []string{
 	"dispatch", "dispatch/exchange", "dispatch/executor", "dispatch/intake", "dispatch/store",
-	"internal/agent", "internal/conversation", "internal/core", "internal/policy", "internal/task",
+	"internal/core", "internal/conversation", "internal/policy", "internal/task",
+	"internal/agent",
 }
 
 // ofOneReason are the other files that name a reason, since what they do concerns that reason alone.

@@ -39,7 +39,8 @@ func TestTheDocsHaveTheTableOfTheProfiles(t *testing.T) {
 		return
 	}
 	if have != want {
-		t.Errorf("%s has another table than the profiles; run: go test ./internal/agent -run TableOfTheProfiles -update\nwant\n%s", tableFile, want)
+		t.Errorf("%s has another table than the profiles; run: "+
+			"go test ./internal/agent -run TableOfTheProfiles -update\nwant\n%s", tableFile, want)
 	}
 }
 

@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	configPage  = "../../docs/configuration.md"
-	madeOfKeys  = "<!-- What follows is made from config.example.yaml and the code: go test ./internal/config -run ConfigurationPage -update -->\n"
+	configPage = "../../docs/configuration.md"
+	madeOfKeys = "<!-- What follows is made from config.example.yaml and the code: " +
+		"go test ./internal/config -run ConfigurationPage -update -->\n"
 	exampleFile = "../../config.example.yaml"
 )
 

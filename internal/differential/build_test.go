@@ -33,10 +33,10 @@ func builds(t *testing.T) (base, current string) {
 	return base, current
 }
 
-// buildBase builds the newest commit that changed base.txt. It is not named by its hash: that
-// changes where history is written again, and a checkout of today would have no base.
+// buildBase builds the newest commit that changed base.txt, moves of the file left out. It is not named by
+// its hash: that changes where history is written again, and a checkout of today would have no base.
 var buildBase = sync.OnceValues(func() (string, error) {
-	out, err := exec.Command("git", "log", "-1", "--format=%H", "--", "base.txt").Output()
+	out, err := exec.Command("git", "log", "-1", "--follow", "--diff-filter=AM", "--format=%H", "--", "base.txt").Output()
 	commit := strings.TrimSpace(string(out))
 	if err != nil || commit == "" {
 		return "", fmt.Errorf("find the commit of base.txt in the history (git log -1 -- base.txt): it is %q: %w", commit, err)

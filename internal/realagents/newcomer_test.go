@@ -186,6 +186,7 @@ func checkTranscript(t *testing.T, transcript string) {
 		return
 	}
 	if shown != transcript {
-		t.Errorf("%s shows\n%s\nthe terminal showed\n%s\nto write it: go test ./internal/realagents -run Newcomer -update", path, shown, transcript)
+		t.Errorf("%s shows\n%s\nthe terminal showed\n%s\nto write it: "+
+			"go test ./internal/realagents -run Newcomer -update", path, shown, transcript)
 	}
 }

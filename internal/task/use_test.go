@@ -61,7 +61,10 @@ func TestEveryKindIsUsedByTheProgram(t *testing.T) {
 }
 
 // protocols are the directories of the packages that know the words of the protocols.
-var protocols = []string{"../../envelope", "../../envelope/dialect", "../../internal/replay", "../../internal/strict"}
+var protocols = []string{
+	"../../envelope", "../../envelope/dialect",
+	"../../internal/replay", "../../internal/strict",
+}
 
 // TestKindsAreSpelledInOnePlace finds event kinds that stand as text in the program.
 // The acts of messages and the types of Clutch have names like them, and their own constants in
