@@ -121,8 +121,8 @@ func judge(from, imported string) string {
 // and envelope alone, and nothing of the standard library that reaches the system,
 // waits or draws lots. They ask no clock.
 var pure = []string{
-	"internal/core", "internal/conversation", "internal/policy", "internal/route", "internal/task",
-	"internal/transcript",
+	"internal/core", "internal/conversation", "internal/policy",
+	"internal/route", "internal/task", "internal/transcript",
 }
 
 // fixed are the functions of envelope/dialect that a pure package may call: each depends
