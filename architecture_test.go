@@ -74,6 +74,14 @@ var owners = map[string][]string{
 	"github.com/modelcontextprotocol/go-sdk/mcp": {"internal/mcpserver"},
 	"github.com/bluekeyes/go-gitdiff/gitdiff":    {"internal/web"},
 	"github.com/alecthomas/chroma/v2":            {"internal/web"},
+	"github.com/yuin/goldmark":                   {"internal/web/agenttext"},
+	"github.com/yuin/goldmark/ast":               {"internal/web/agenttext"},
+	"github.com/yuin/goldmark/extension":         {"internal/web/agenttext"},
+	"github.com/yuin/goldmark/parser":            {"internal/web/agenttext"},
+	"github.com/yuin/goldmark/renderer":          {"internal/web/agenttext"},
+	"github.com/yuin/goldmark/renderer/html":     {"internal/web/agenttext"},
+	"github.com/yuin/goldmark/text":              {"internal/web/agenttext"},
+	"github.com/yuin/goldmark/util":              {"internal/web/agenttext"},
 }
 
 func TestImportsGoOnlyToRowsBelow(t *testing.T) {

@@ -114,6 +114,8 @@ type budgetsData struct {
 	Chart              chart
 	Total              string
 	Unit               string // of the chart
+	First, Last        string // days of the chart
+	Most               string // of a day; "" for nothing
 }
 
 // A balanceRow is an account with a part of its limit.
@@ -175,20 +177,29 @@ func (d *budgetsData) addMonth(days []budgetDay) {
 		t, c = max(t, rt), max(c, rc)
 		tokens, cents, sumTokens, sumCents = append(tokens, t), append(cents, c), sumTokens+t, sumCents+c
 	}
-	values := cents
-	d.Unit, d.Total = "US dollars", number(sumTokens)+" tokens, "+money(sumCents)
-	if sumCents == 0 {
-		values, d.Unit = tokens, "tokens"
+	d.Total = number(sumTokens) + " tokens, " + money(sumCents)
+	if sumCents > 0 {
+		d.draw(days, cents, "US dollars", money)
+	} else {
+		d.draw(days, tokens, "tokens", number)
 	}
+}
+
+// draw draws a value of each day.
+func (d *budgetsData) draw(days []budgetDay, values []int64, unit string, words func(int64) string) {
 	var bars []bar
 	for i, v := range values {
-		label := days[i].Day + ": " + number(v) + " tokens"
-		if sumCents > 0 {
-			label = days[i].Day + ": " + money(v)
+		label := days[i].Day + ": " + words(v)
+		if unit == "tokens" {
+			label += " tokens"
 		}
 		bars = append(bars, bar{Label: label, Good: float64(v)})
 	}
-	d.Chart = newChart(bars, 620, 120)
+	d.Chart, d.Unit = newChart(bars, 620, 120), unit
+	d.First, d.Last = days[0].Day, days[len(days)-1].Day
+	if most := slices.Max(values); most > 0 {
+		d.Most = words(most)
+	}
 }
 
 func balanceRowOf(name string, b client.Balance) balanceRow {

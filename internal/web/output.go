@@ -1,14 +1,11 @@
 package web
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -22,66 +19,8 @@ import (
 	"mailboxd/internal/task"
 	"mailboxd/internal/term"
 	"mailboxd/internal/view"
+	"mailboxd/internal/web/agenttext"
 )
-
-// mostOutput is how much of the output of a run a page shows.
-const mostOutput = 32 << 10
-
-// outputOf returns the end of the output of a run, for people; "" for none.
-func outputOf(dir string) string {
-	if dir == "" {
-		return ""
-	}
-	var text bytes.Buffer
-	copyEnds(view.NewSetupLog(&text), filepath.Join(dir, runner.SetupFile))
-	show := view.NewTranscript(&text)
-	copyEnds(show, filepath.Join(dir, runner.StdoutFile))
-	_ = show.Close()
-	copyEnds(&text, filepath.Join(dir, runner.StderrFile))
-	return plainEnd(text.String())
-}
-
-// How much is read of the beginning of an output, which tells the program that wrote it, and of
-// the end.
-const (
-	mostBegin = 64 << 10
-	mostEnd   = 4 << 20
-)
-
-// copyEnds copies whole lines of a file, as far as it can be read: all of them, or those of its
-// beginning and its end.
-func copyEnds(to io.Writer, path string) {
-	file, err := reader.OpenRegular(path)
-	if err != nil {
-		return
-	}
-	defer file.Close()
-	lines := bufio.NewReader(file)
-	if info, err := file.Stat(); err == nil && info.Size() > mostBegin+mostEnd {
-		begin, _ := io.ReadAll(io.LimitReader(file, mostBegin))
-		_, _ = to.Write(begin[:bytes.LastIndexByte(begin, '\n')+1])
-		_, _ = io.WriteString(to, "[...]\n")
-		if _, err := file.Seek(-mostEnd, io.SeekEnd); err != nil {
-			return
-		}
-		for err = bufio.ErrBufferFull; errors.Is(err, bufio.ErrBufferFull); { // the rest of a line
-			_, err = lines.ReadSlice('\n')
-		}
-	}
-	_, _ = io.Copy(to, io.LimitReader(lines, mostEnd+mostBegin))
-}
-
-// plainEnd returns the end of a text, with carriage returns as ends of lines.
-func plainEnd(text string) string {
-	text = lineEnds.Replace(text)
-	if len(text) > mostOutput {
-		text = text[len(text)-mostOutput:]
-		_, text, _ = strings.Cut(text, "\n")
-	}
-	return strings.ToValidUTF8(text, "\uFFFD")
-}
-
-var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
 // output streams what a running agent writes, from its beginning: a server-sent event for each
 // part, with a JSON string.
@@ -185,7 +124,7 @@ func (e *eventWriter) send(text string) error {
 
 // Write sends a part of an output.
 func (e *eventWriter) Write(part []byte) (int, error) {
-	text, err := json.Marshal(term.Escape(lineEnds.Replace(strings.ToValidUTF8(string(part), "\uFFFD"))))
+	text, err := json.Marshal(term.Escape(agenttext.LineEnds.Replace(strings.ToValidUTF8(string(part), "\uFFFD"))))
 	if err != nil {
 		return 0, err
 	}

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -54,20 +53,6 @@ func TestACharacterThatIsWrittenInPartsIsShownWhole(t *testing.T) {
 		if text := w.Body.String(); !strings.Contains(text, "ü") || strings.Contains(text, "\uFFFD") {
 			t.Errorf("%s is shown as %q; want one ü", name, text)
 		}
-	}
-}
-
-func TestTheEndOfALongOutputIsShown(t *testing.T) {
-	dir := t.TempDir()
-	const begin = `{"type":"system","subtype":"init","session_id":"s","tools":[]}` + "\n"
-	says := func(words string) string {
-		return fmt.Sprintf(`{"type":"assistant","message":{"content":[{"type":"text","text":%q}]}}`, words) + "\n"
-	}
-	write(t, filepath.Join(dir, runner.StdoutFile), begin+strings.Repeat(says("in the middle"), 80_000)+says("the last words"))
-	write(t, filepath.Join(dir, runner.StderrFile), strings.Repeat("a warning\n", 500))
-	text := outputOf(dir)
-	if !strings.Contains(text, "\nthe last words\n") || strings.Contains(text, `"assistant"`) || !strings.HasSuffix(text, "a warning\n") {
-		t.Errorf("the output ends with %q; want the last words of the agent, and not as JSON", text[max(0, len(text)-6000):])
 	}
 }
 

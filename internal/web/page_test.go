@@ -24,7 +24,12 @@ import (
 // send appends a task for an agent of the demo.
 func (w *world) send(id, agent, payload string) {
 	w.t.Helper()
-	line := fmt.Sprintf(`{"schema_version": "1.0", "task_id": %q, "requester_id": "ada", "target_agent": %q, "target_role": "executor", "task_type": "work", "description": "the work %s", "input": {"refs": [], "payload": %s}}`, id, agent, id, payload)
+	w.sendAs("ada", id, agent, payload)
+}
+
+func (w *world) sendAs(requester, id, agent, payload string) {
+	w.t.Helper()
+	line := fmt.Sprintf(`{"schema_version": "1.0", "task_id": %q, "requester_id": %q, "target_agent": %q, "target_role": "executor", "task_type": "work", "description": "the work %s", "input": {"refs": [], "payload": %s}}`, id, requester, agent, id, payload)
 	if _, _, err := mailbox.Append(w.at.Root, []byte(line)); err != nil {
 		w.t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -72,6 +73,7 @@ func choiceOf(e client.Event) (choice, error) {
 		return choice{}, fmt.Errorf("read event %d: %w", e.Seq, err)
 	}
 	c := choice{Record: r, Seq: e.Seq, Task: e.Task}
+	c.Reason = required.ReplaceAllString(c.Reason, "has what the task needs ($1)")
 	c.addAgents()
 	c.addNeeds()
 	if _, err := r.Again(); err != nil {
@@ -79,6 +81,9 @@ func choiceOf(e client.Event) (choice, error) {
 	}
 	return c, nil
 }
+
+// required is what a reason says of the labels that a task requires.
+var required = regexp.MustCompile(`matched requires\[([^\]]*)\]`)
 
 // addAgents adds the agents: the chosen one, the other candidates by their scores, and the
 // excluded ones.
@@ -150,7 +155,7 @@ func (c *choice) addNeeds() {
 	}
 	add("Names", c.Need.Agent)
 	add("Of a group", strings.Join(c.Need.Among, ", "))
-	add("Requires", strings.Join(c.Need.Requires, ", "))
+	add("Needs", strings.Join(c.Need.Requires, ", "))
 	add("Prefers", strings.Join(c.Need.Prefers, ", "))
 	add("Network", string(c.Need.Network))
 	if c.Need.Sandbox {

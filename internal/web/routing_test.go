@@ -23,7 +23,7 @@ func TestTheChoiceOfAnAgentIsShownWithItsCandidatesAndExclusions(t *testing.T) {
 	w.state("audit-access", task.Held)
 	v := w.visit(w.open())
 	for path, want := range map[string][]string{
-		"/routing":                      {`href="/routing/review-pr-812"`, "2 of 8 agents", "matched requires[skill:review@^1], highest score"},
+		"/routing":                      {`href="/routing/review-pr-812"`, "2 of 8 agents", "has what the task needs (skill:review@^1), highest score"},
 		"/routing/review-pr-812":        {`data-tone="ok">chosen`, "1.000", "0.909", "has no capability &#34;skill:review@^1&#34;", "domain:api", "give the same decision"},
 		"/routing/audit-access":         {"<h2>Now", "no agent is free", "all 1 slots are taken", `data-tone="wait">concurrency`},
 		"/routing/unit-tests-main":      {"It names its agent: tester"},

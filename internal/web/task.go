@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"html/template"
 	"maps"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,6 +20,7 @@ import (
 	"mailboxd/internal/reader"
 	"mailboxd/internal/task"
 	"mailboxd/internal/view"
+	"mailboxd/internal/web/agenttext"
 )
 
 // taskData is everything about a task.
@@ -31,9 +34,8 @@ type taskData struct {
 	Asked     *client.Approval
 	Question  []fact // the plan, or what else is asked
 	Approvals []string
-	Runs      []runLine
-	Output    string // of the last run, as far as it is there
-	Live      bool   // the last run goes on
+	Runs      []runLine // the newest first
+	Timeline  []phase
 	Result    *resultData
 	Unshown   *resultData // an answer that waits for a person
 	Revisions []revision
@@ -41,6 +43,9 @@ type taskData struct {
 	Changes   *changesData
 	Routed    bool // an agent was chosen for it, or will be
 }
+
+// Split reports whether the page shows a difference side by side.
+func (d taskData) Split() bool { return d.Changes != nil && d.Changes.Split }
 
 // A fact is a name with a value; with a link, if it has one.
 type fact struct {
@@ -50,8 +55,12 @@ type fact struct {
 // A runLine is a run in words.
 type runLine struct {
 	client.Run
-	Words string
-	Cost  string
+	Words  string
+	Cost   string
+	Live   bool              // it goes on
+	Output string            // of a run that goes on, as far as it is there
+	Script *agenttext.Script // of the run that is shown
+	Other  bool              // its transcript is shown on demand
 }
 
 // A resultData is an answer.
@@ -69,7 +78,26 @@ func (r resultData) Failure() string {
 	if strings.Contains(r.Output.Summary, r.Error.Message) {
 		return ""
 	}
-	return strings.ReplaceAll(r.Error.Message, `\n`, "\n") // of an output, escaped on one line
+	return unescaped(r.Error.Message)
+}
+
+// unescaped has the ends of lines of an output that was escaped on one line.
+func unescaped(words string) string { return strings.ReplaceAll(words, `\n`, "\n") }
+
+// Words is the answer.
+func (r resultData) Words() string {
+	if r.Status == envelope.OK || r.Status == envelope.Partial {
+		return strings.TrimPrefix(r.Output.Summary, "file://")
+	}
+	return unescaped(r.Output.Summary)
+}
+
+// Markdown is the answer as HTML; "" for one that is shown as it is, and for an error.
+func (r resultData) Markdown() template.HTML {
+	if r.Status != envelope.OK && r.Status != envelope.Partial || strings.HasPrefix(r.Output.Summary, "file://") {
+		return ""
+	}
+	return agenttext.Markdown(r.Output.Summary)
 }
 
 // An eventLine is an event in words.
@@ -94,10 +122,10 @@ func (s *server) task(ctx context.Context, q question) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	d.Row, d.Why = rows[0], d.Reason()
+	d.Row, d.Why = rows[0], unescaped(d.Reason())
 	d.addRequest(q.now)
 	d.addApprovals()
-	d.addRuns(q.now)
+	d.addRuns(q)
 	if d.Result, d.Unshown = resultOf(found.Result), resultOf(found.Unshown); d.Result != nil && found.Task.State == task.Done {
 		d.Why = "" // the result says it
 	}
@@ -105,7 +133,7 @@ func (s *server) task(ctx context.Context, q question) (page, error) {
 		return page{}, err
 	}
 	for _, e := range slices.Backward(found.Events) {
-		d.Events = append(d.Events, eventLine{e, view.EventWords(e)})
+		d.Events = append(d.Events, eventLine{e, unescaped(view.EventWords(e))})
 	}
 	d.Changes = changesOf(found, layoutOf(q.Request))
 	d.Routed = slices.Contains(found.Task.Held, task.Routing) || slices.ContainsFunc(found.Events, isDecision)
@@ -226,15 +254,34 @@ func planOf(a client.Approval) (all []fact) {
 	return append(all, fact{Name: "Digest", Value: a.Digest})
 }
 
-// addRuns adds the runs, and the output of the last one.
-func (d *taskData) addRuns(now time.Time) {
-	for _, r := range slices.Backward(d.TaskDetails.Runs) {
-		d.Runs = append(d.Runs, runLine{r, d.Outcome(r, now), costOf(r.Tokens, r.USDCents)})
+// addRuns adds the runs with the transcript of one: the last, or another that is asked for.
+func (d *taskData) addRuns(q question) {
+	all := d.TaskDetails.Runs
+	shown, err := strconv.Atoi(q.URL.Query().Get("attempt"))
+	if err != nil || !slices.ContainsFunc(all, func(r client.Run) bool { return r.Attempt == shown }) {
+		shown = 0
+		if len(all) > 0 {
+			shown = all[len(all)-1].Attempt
+		}
 	}
-	if n := len(d.TaskDetails.Runs); n > 0 {
-		d.Live = d.Details.Task.State == task.Running
-		d.Output = outputOf(d.TaskDetails.Runs[n-1].Dir)
+	var read *agenttext.Script
+	for i, r := range slices.Backward(all) {
+		_, words, _ := strings.Cut(d.Outcome(r, q.now), "  ") // without its number
+		one := runLine{Run: r, Words: words, Cost: costOf(r.Tokens, r.USDCents)}
+		switch one.Live = i == len(all)-1 && d.Details.Task.State == task.Running; {
+		case one.Live:
+			one.Output = agenttext.Output(r.Dir)
+		case r.Attempt != shown:
+			one.Other = r.Dir != ""
+		default:
+			one.Script = agenttext.ReadScript(r.Dir, r.Attempt, strings.TrimSpace(q.URL.Query().Get("find")))
+			if read = one.Script; read != nil {
+				read.Open = d.Details.Task.State != task.Done
+			}
+		}
+		d.Runs = append(d.Runs, one)
 	}
+	d.Timeline = timelineOf(d.TaskDetails, read, q.now)
 }
 
 // costOf writes a cost; "" for an unknown one.
