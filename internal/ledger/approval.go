@@ -70,17 +70,17 @@ const consentQuery = "SELECT " + consentColumns + " FROM approvals WHERE task = 
 // Consent returns the last question about a revision at a stage, and whether
 // there is one.
 func (tx *Tx) Consent(seq int64, stage envelope.Approval) (task.Consent, bool, error) {
-	c, ok, err := first(context.Background(), tx.write, scanConsent, consentQuery, seq, string(stage))
-	if err != nil {
-		return task.Consent{}, false, fmt.Errorf("look up approval of task %d: %w", seq, err)
-	}
-	return c, ok, nil
+	return consent(background, tx.write, seq, stage)
 }
 
 // Consent returns the last question about a revision at a stage, and whether
 // there is one.
 func (r *Reader) Consent(ctx context.Context, seq int64, stage envelope.Approval) (task.Consent, bool, error) {
-	c, ok, err := first(ctx, r.read, scanConsent, consentQuery, seq, string(stage))
+	return consent(ctx, r.read, seq, stage)
+}
+
+func consent(ctx context.Context, s *statements, seq int64, stage envelope.Approval) (task.Consent, bool, error) {
+	c, ok, err := first(ctx, s, scanConsent, consentQuery, seq, string(stage))
 	if err != nil {
 		return task.Consent{}, false, fmt.Errorf("look up approval of task %d: %w", seq, err)
 	}
