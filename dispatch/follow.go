@@ -112,7 +112,7 @@ func (st *steps) checkWait(ctx context.Context, row task.Task) {
 	if row.State == task.Waiting {
 		st.inbox.checkWaiting(ctx, row)
 	}
-	if core.Suspended(row) || conversation.Follows(row) || row.State == task.Review {
+	if conversation.Suspended(row) || conversation.Follows(row) || row.State == task.Review {
 		st.completer.TryJoin(ctx, row.Seq)
 	}
 }

@@ -230,7 +230,7 @@ func (st *steps) reevaluateHeld(ctx context.Context, row task.Task, t envelope.T
 	if core.Unread(row) {
 		return true, st.executor.ReevaluateUnread(ctx, row)
 	}
-	if core.Suspended(row) {
+	if conversation.Suspended(row) {
 		return true, st.completer.ReevaluateSuspended(ctx, row, t, findings)
 	}
 	if answered, err := st.placed.HandleFile(ctx, row); answered || err != nil {

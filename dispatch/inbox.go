@@ -107,7 +107,7 @@ func (ib *inboxes) reevaluateWaiting(ctx context.Context, row task.Task) error {
 		return err
 	}
 	now := time.Now()
-	if store.IsPast(run.Terms.Deadline, now) {
+	if core.IsPast(run.Terms.Deadline, now) {
 		return ib.endOverdue(ctx, row, run)
 	}
 	if !row.Until.IsZero() && !row.ClaimedAt(now) {

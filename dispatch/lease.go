@@ -221,7 +221,7 @@ func (le *leases) mayAnswerNow(ctx context.Context, row task.Task, token string)
 		}
 		return err
 	})
-	if err != nil || !store.IsPast(run.Terms.Deadline, now) {
+	if err != nil || !core.IsPast(run.Terms.Deadline, now) {
 		return run, err
 	}
 	if err := le.inbox.endOverdue(ctx, row, run); err != nil {
@@ -276,7 +276,7 @@ func claimable(tx *store.Transaction, agent string, claimer Claimer, now time.Ti
 		return task.Task{}, false, err
 	}
 	for _, row := range claimed {
-		if !row.Latest || store.IsPast(row.Deadline, now) {
+		if !row.Latest || core.IsPast(row.Deadline, now) {
 			continue // no program may start it any more
 		}
 		delivery, err := tx.Delivery(row.Seq)

@@ -13,7 +13,6 @@ import (
 	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
 	"mailboxd/internal/conversation"
-	"mailboxd/internal/core"
 	"mailboxd/internal/ledger"
 	"mailboxd/internal/task"
 )
@@ -123,7 +122,7 @@ func (re *recovery) resume(ctx context.Context, row task.Task) error {
 	switch row.State {
 	case task.Held:
 		re.steps.reevaluateSoon(row) // the rules may have changed
-		if core.Suspended(row) || conversation.Follows(row) {
+		if conversation.Suspended(row) || conversation.Follows(row) {
 			re.completer.TryJoin(ctx, row.Seq)
 		}
 	case task.Review:

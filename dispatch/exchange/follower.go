@@ -68,7 +68,7 @@ func (cp *Completer) ReevaluateFollower(ctx context.Context, row task.Task, t en
 	if ended, err := cp.follow(ctx, row); ended || err != nil {
 		return err
 	}
-	if store.IsPast(row.Deadline, time.Now()) {
+	if core.IsPast(row.Deadline, time.Now()) {
 		late := envelope.Finding{Kind: envelope.DeadlineExceeded, Field: "deadline", Message: "is over"}
 		return cp.Reader.Apply(ctx, row, t, task.Verdict{Findings: envelope.Findings{late}})
 	}

@@ -362,7 +362,7 @@ func (ov *Overseer) reevaluateOversight(ctx context.Context, row task.Task) (boo
 	open, ok := conversation.Reviewing(children)
 	why := "its overseer has not approved of it"
 	switch {
-	case ok && !store.IsPast(row.Until, time.Now()):
+	case ok && !core.IsPast(row.Until, time.Now()):
 		ov.Timers.Set(row.Seq, row.Until)
 		return true, nil
 	case ok:

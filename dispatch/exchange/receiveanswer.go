@@ -110,7 +110,7 @@ func (rc *Receiver) receiveAnswer(tx *store.Transaction, c *Submission) error {
 	fresh, err := store.Entitled(tx, a.row, "", c.Now)
 	var over *core.StateError
 	switch {
-	case errors.As(err, &over) || err == nil && store.IsPast(a.run.Terms.Deadline, c.Now):
+	case errors.As(err, &over) || err == nil && core.IsPast(a.run.Terms.Deadline, c.Now):
 		return rc.record(tx, c)
 	case errors.Is(err, core.ErrLeased):
 		return rc.deny(tx, c, envelope.Finding{Kind: envelope.DuplicateConflict, Field: field, Message: err.Error()})

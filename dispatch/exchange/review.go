@@ -22,7 +22,7 @@ func (ov *Overseer) ReevaluateReview(ctx context.Context, row task.Task) error {
 		return err
 	}
 	now := time.Now()
-	if !store.IsPast(row.Until, now) {
+	if !core.IsPast(row.Until, now) {
 		ov.Timers.Set(row.Seq, row.Until)
 		return nil
 	}

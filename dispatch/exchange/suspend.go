@@ -154,17 +154,17 @@ func (cp *Completer) ReevaluateSuspended(ctx context.Context, row task.Task, t e
 	v := task.Verdict{Admit: true, Terms: task.Terms{Deadline: row.Deadline}}
 	if row.Agent != envelope.Mailboxd {
 		v = cp.Reader.Judge(t, findings, now)
-	} else if store.IsPast(row.Deadline, now) {
+	} else if core.IsPast(row.Deadline, now) {
 		v = task.Verdict{Findings: envelope.Findings{{Kind: envelope.DeadlineExceeded, Field: "deadline", Message: "is over"}}}
 	}
 	until, asked, err := cp.replyDue(ctx, row)
 	if err != nil {
 		return err
 	}
-	if v.Admit && store.IsPast(until, now) && asked != nil {
+	if v.Admit && core.IsPast(until, now) && asked != nil {
 		return cp.endSuspended(ctx, row, *asked, map[string]any{"unanswered": true})
 	}
-	if v.Admit && store.IsPast(until, now) {
+	if v.Admit && core.IsPast(until, now) {
 		v = task.Verdict{Findings: envelope.Findings{{Kind: envelope.Timeout, Message: "nobody has replied in time"}}, Terms: v.Terms}
 	}
 	if !v.Admit {

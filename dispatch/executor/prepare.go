@@ -88,7 +88,7 @@ func (p *Preparer) Admit(ctx context.Context, it schedule.Item) (task.Task, task
 		Task: t, Revision: row.Revision, Attempt: row.Attempt,
 		RunID: uuid.NewString(), Terms: verdict.Terms,
 	}
-	if store.WantsApproval(verdict.Hold) {
+	if core.WantsApproval(verdict.Hold) {
 		job.Digest, job.Plan = verdict.Digest, verdict.Plan
 	}
 	job.Conversation, err = p.History.Messages(ctx, row)

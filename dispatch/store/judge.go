@@ -55,7 +55,7 @@ func (rd *Reader) NearMisses(t envelope.Task) envelope.Findings {
 // Cleared reports whether a task may start: policy admits it, and nothing holds it except an
 // approval that was given for this content.
 func (rd *Reader) Cleared(ctx context.Context, row task.Task, v task.Verdict) (bool, error) {
-	if !v.Admit || !WantsApproval(v.Hold) {
+	if !v.Admit || !core.WantsApproval(v.Hold) {
 		return v.Admit && len(v.Hold) == 0, nil
 	}
 	last, asked, err := rd.Ledger.Consent(ctx, row.Seq, envelope.ApprovalPre)
@@ -94,9 +94,6 @@ func (rd *Reader) Prove(ctx context.Context, row task.Task, to task.Decision, p 
 	}
 	return level, "", nil
 }
-
-// WantsApproval reports whether a person has to approve the start of a task.
-func WantsApproval(reasons []task.Reason) bool { return slices.Contains(reasons, task.Approval) }
 
 // stageOf returns the stage of the approval that a task waits for.
 func stageOf(row task.Task) envelope.Approval {
@@ -163,7 +160,7 @@ func (rd *Reader) Undecided(ctx context.Context, id envelope.ID) (task.Task, err
 		return task.Task{}, err
 	}
 	for _, row := range slices.Backward(revisions) {
-		if row.State == task.Review || row.State == task.Held && WantsApproval(row.Reasons) {
+		if row.State == task.Review || row.State == task.Held && core.WantsApproval(row.Reasons) {
 			return row, nil
 		}
 	}
@@ -190,14 +187,14 @@ func (rd *Reader) Apply(ctx context.Context, row task.Task, t envelope.Task, v t
 		_, err = rd.Writer.DecideIfCurrent(ctx, TaskLoader(row.Seq, false, true), &core.Unbind{Task: row.Seq, Seen: core.See(row), Why: why})
 		return err
 	}
-	load := TaskLoader(row.Seq, began, WantsApproval(v.Hold) || WantsApproval(row.Reasons))
+	load := TaskLoader(row.Seq, began, core.WantsApproval(v.Hold) || core.WantsApproval(row.Reasons))
 	_, err = rd.Writer.DecideIfCurrent(ctx, load, &core.Judge{Task: row.Seq, Seen: core.See(row), Request: t, Verdict: v})
 	return err
 }
 
 // holdsAlready reports whether a task is held as a verdict says, without an approval.
 func (rd *Reader) holdsAlready(ctx context.Context, row task.Task, v task.Verdict) (bool, error) {
-	if row.State != task.Held || !v.Admit || WantsApproval(v.Hold) || !slices.Equal(v.Hold, row.Reasons) || !v.Until.Equal(row.Until) {
+	if row.State != task.Held || !v.Admit || core.WantsApproval(v.Hold) || !slices.Equal(v.Hold, row.Reasons) || !v.Until.Equal(row.Until) {
 		return false, nil
 	}
 	if len(v.Waits) == 0 {
@@ -368,7 +365,7 @@ func (rd *Reader) ApprovalNeed(ctx context.Context, row task.Task, file fs.FileI
 	rd.verify(row, &last)
 	open := asked && last.Decision == task.Undecided
 	given := asked && core.Covers(&last, v, core.Unread(row) || slices.ContainsFunc(runs, mayHaveBegun), time.Now())
-	need.Before = WantsApproval(row.Reasons) || open || WantsApproval(v.Hold) && !given
+	need.Before = core.WantsApproval(row.Reasons) || open || core.WantsApproval(v.Hold) && !given
 	return need, err
 }
 

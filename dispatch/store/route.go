@@ -32,7 +32,7 @@ func (ch Chooser) judgeUnbound(t envelope.Task, findings envelope.Findings, now 
 	if !ok {
 		return ch.judgeFor(t, findings, now)
 	}
-	if IsPast(t.Deadline, now) {
+	if core.IsPast(t.Deadline, now) {
 		return refuse(findings, envelope.DeadlineExceeded, "deadline", t.Deadline.UTC().Format(time.RFC3339)+" is past")
 	}
 	if near := ch.NearMisses(t); near.Refused() { // for each agent
@@ -269,7 +269,7 @@ func (ch Chooser) whyUnbind(row task.Task, t envelope.Task, v task.Verdict) stri
 	if !v.Admit {
 		return v.Findings.Refusals().String()
 	}
-	if WantsApproval(v.Hold) || WantsApproval(row.Reasons) {
+	if core.WantsApproval(v.Hold) || core.WantsApproval(row.Reasons) {
 		return ""
 	}
 	for _, reason := range v.Hold {

@@ -115,9 +115,6 @@ func Backoff(first time.Duration, failed int) time.Duration {
 // LongestPause is the maximum of Backoff.
 const LongestPause = 5 * time.Minute
 
-// IsPast reports whether a deadline is over; zero is no deadline.
-func IsPast(deadline, now time.Time) bool { return !deadline.IsZero() && !now.Before(deadline) }
-
 // WithField sets one field in the data of an event, and returns the data.
 func WithField(data map[string]any, key string, value any) map[string]any {
 	data[key] = value

@@ -72,7 +72,7 @@ func (c *Accept) replaceEarlier(d *decision, last *Task, next *task.Task) (waits
 
 // add adds the revision, and its refusal if the verdict refuses it.
 func (c *Accept) add(d *decision, next *Task, waits bool) {
-	asks := wantsApproval(next.Reasons)
+	asks := WantsApproval(next.Reasons)
 	if asks {
 		next.Until = Earliest(next.Until, d.decisionDue(next.Task))
 	}

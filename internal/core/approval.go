@@ -47,7 +47,7 @@ func (c *Answer) decide(d *decision) error {
 		return ErrTooLate
 	case question.Digest != c.Digest:
 		return ErrChanged
-	case t.State == task.Held && wantsApproval(c.Verdict.Hold) && !matches(question, c.Verdict):
+	case t.State == task.Held && WantsApproval(c.Verdict.Hold) && !matches(question, c.Verdict):
 		return &ChangedError{whyChanged(question, c.Verdict)}
 	}
 	c.record(d, t, question)
@@ -177,7 +177,7 @@ func matches(c *task.Consent, v task.Verdict) bool {
 }
 
 // expired reports whether an approval or a request for one has expired.
-func expired(c *task.Consent, now time.Time) bool { return reached(c.Expires, now) }
+func expired(c *task.Consent, now time.Time) bool { return IsPast(c.Expires, now) }
 
 // undecided returns the message for a decision that came too late (AINL-48).
 func undecided(c *task.Consent) string {

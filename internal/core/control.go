@@ -155,7 +155,7 @@ func (c *Resubmit) decide(d *decision) error {
 	if d.behindEarlier(last) {
 		next.State, next.Reasons, next.Until = task.Received, nil, time.Time{}
 	}
-	asks := wantsApproval(next.Reasons)
+	asks := WantsApproval(next.Reasons)
 	if asks {
 		next.Until = Earliest(next.Until, d.decisionDue(next.Task))
 	}

@@ -9,9 +9,6 @@ import (
 	"mailboxd/internal/task"
 )
 
-// Suspended is [conversation.Suspended].
-func Suspended(t task.Task) bool { return conversation.Suspended(t) }
-
 // EndRun ends a run; the state of its task doesn't change.
 type EndRun struct {
 	Task int64

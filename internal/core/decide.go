@@ -51,8 +51,8 @@ func (d *decision) expiry() time.Time {
 	return d.now.Add(d.cfg.ApprovalTTL)
 }
 
-// wantsApproval reports whether a hold asks for an approval.
-func wantsApproval(reasons []task.Reason) bool { return slices.Contains(reasons, task.Approval) }
+// WantsApproval reports whether a hold asks a person to approve the start of its task.
+func WantsApproval(reasons []task.Reason) bool { return slices.Contains(reasons, task.Approval) }
 
 // Startable reports whether the next step of a task in a state is its start.
 func Startable(s task.State) bool {
@@ -73,8 +73,8 @@ func Earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// reached reports whether a time is reached; zero never is.
-func reached(at, now time.Time) bool { return !at.IsZero() && !now.Before(at) }
+// IsPast reports whether a time is over; zero never is.
+func IsPast(at, now time.Time) bool { return !at.IsZero() && !now.Before(at) }
 
 // with returns event data with one more key.
 func with(data map[string]any, key string, value any) map[string]any {

@@ -60,7 +60,7 @@ func (d *decision) clear(t *Task) bool {
 // consult combines a verdict with the approval of the start, and requests an approval if
 // none was requested. The returned verdict is held for the approval, admits or refuses.
 func (d *decision) consult(t *Task, v task.Verdict) task.Verdict {
-	if !wantsApproval(v.Hold) && !wantsApproval(t.Reasons) {
+	if !WantsApproval(v.Hold) && !WantsApproval(t.Reasons) {
 		return v
 	}
 	last := t.Start
@@ -72,7 +72,7 @@ func (d *decision) consult(t *Task, v task.Verdict) task.Verdict {
 	case !v.Admit:
 		d.withdraw(t, "the task is refused")
 		return v
-	case !wantsApproval(v.Hold):
+	case !WantsApproval(v.Hold):
 		d.withdraw(t, "no approval is needed any more")
 		return v
 	case open && matches(last, v):

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/conversation"
 	"mailboxd/internal/core"
 	"mailboxd/internal/task"
 )
@@ -245,7 +246,7 @@ func (w *world) further(t *core.Task) {
 		w.do(&core.Release{Task: t.Seq, Seen: seen, By: by})
 	case core.Unread(t.Task):
 		w.release(t)
-	case core.Suspended(t.Task):
+	case conversation.Suspended(t.Task):
 		w.do(&core.Wake{Task: t.Seq, Attempt: t.Attempt})
 	case t.State == task.Review && w.seen(t).agent == overseen:
 		w.oversee(t, 2)

@@ -46,7 +46,7 @@ func (w *world) judge(t *core.Task) {
 	if core.Unread(t.Task) {
 		return
 	}
-	if core.Suspended(t.Task) {
+	if conversation.Suspended(t.Task) {
 		if w.pick(2) == 0 {
 			w.do(&core.Wake{Task: t.Seq, Attempt: t.Attempt, Data: map[string]any{"from": "ann"}})
 		}
