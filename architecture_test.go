@@ -21,10 +21,10 @@ var rows = [][]string{
 	{"cmd/mailboxd", "internal/torture", "internal/differential", "internal/realagents", "bench"}, // wiring, and what tests and measures the whole
 	{"internal/daemon"}, // the parts of a daemon
 	{"internal/backup"}, // copies of a mailbox
-	{"internal/compose", "internal/doctor", "internal/lint", "internal/notice", "internal/web", "internal/demo"}, // checks of the installation and of files; notices of waiting tasks
-	{"internal/registry"},                 // agents and rules in force
-	{"internal/reader", "internal/setup"}, // what commands read; first configuration and service
-	{"watcher", "internal/api", "internal/mcpserver", "internal/web/access"}, // access
+	{"internal/doctor", "internal/lint", "internal/notice", "internal/web", "internal/demo"}, // checks of the installation and of files; notices of waiting tasks
+	{"internal/registry", "internal/compose"},                                                // agents and rules in force; requests of words or of earlier ones
+	{"internal/reader", "internal/setup"},                                                    // what commands read; first configuration and service
+	{"watcher", "internal/api", "internal/mcpserver", "internal/web/access"},                 // access
 	{"dispatch"},                         // engine: commands of people, and the next step after each change
 	{"dispatch/intake"},                  // engine: lines of task files
 	{"dispatch/executor"},                // engine: runs

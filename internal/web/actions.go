@@ -22,14 +22,16 @@ type action struct {
 	Verb  string
 	Label string
 	Tone  string // main, quiet or bad: how the button looks
+	Again bool   // the task can be done once more after a denial
 }
 
 // actionsOf returns what can be done about a task. With approve, decisions are among it.
 func actionsOf(t client.Task, asked client.Approval, approve bool) (all []action) {
-	add := func(verb, label, tone string) { all = append(all, action{verb, label, tone}) }
+	add := func(verb, label, tone string) { all = append(all, action{Verb: verb, Label: label, Tone: tone}) }
 	if approve && view.WaitsForApproval(t) && !asked.Asked.IsZero() && asked.Own != task.SelfRefuse.String() {
 		add("approve", "Approve", "main")
 		add("deny", "Deny", "bad")
+		all[len(all)-1].Again = t.State == task.Review && t.Dialect == ""
 	}
 	if t.CallbackFailed || task.EndedBy(t.Held, task.Release) {
 		add("release", "Release", "main")

@@ -13,8 +13,10 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
+	"mailboxd/internal/compose"
 	"mailboxd/internal/reader"
 	"mailboxd/internal/task"
+	"mailboxd/internal/view"
 )
 
 // A decision is an approval or a denial that a person began on the page, or that the work of a task
@@ -32,6 +34,10 @@ type decision struct {
 	Content string       // all that it is about, in the lines that the terminal shows
 	Changes *changesData // the difference that an answer waits with, in the layout of the page
 	changes *changesData // as it was when the decision began
+
+	Again    bool        // a denied task is done once more, with the note
+	Round    envelope.ID // the task that does it
+	RoundWhy string      // there is none; "" if there is
 
 	Passkey string // the options of WebAuthn for the passkey that signs it; "": none does
 	Line    string // of a new passkey, instead of a decision
@@ -200,15 +206,16 @@ func newDecision(verb string, id envelope.ID, line string) *decision {
 
 // readDecision reads a form, and asks the daemon which proof the decision needs.
 func (s *server) readDecision(r *http.Request, daemon *client.Client, id envelope.ID) (job, error) {
-	verb, note, digest := r.PathValue("verb"), strings.TrimSpace(r.PostFormValue("note")), r.PostFormValue("digest")
-	word := client.Decision{Note: note, Terminal: true, Digest: digest}
+	verb, digest := r.PathValue("verb"), r.PostFormValue("digest")
 	switch {
 	case !s.opts.Approve:
 		return job{}, errOff
-	case verb == "deny" && note == "":
-		return job{}, &client.Error{Kind: client.BadRequest, Message: "a denial needs a reason"}
 	case digest == "":
 		return job{}, &client.Error{Kind: client.BadRequest, Message: "the form names no question"}
+	}
+	word, err := readWord(r, daemon, verb, id)
+	if err != nil {
+		return job{}, err
 	}
 	needs, err := statementOf(r.Context(), daemon, verb, id)
 	if err != nil {
@@ -225,11 +232,31 @@ func (s *server) readDecision(r *http.Request, daemon *client.Client, id envelop
 	if err := one.addContent(r.Context(), daemon, needs); err != nil {
 		return job{}, err
 	}
-	word.Number, one.Signed = one.Number, level > task.ProofTerminal
+	one.Content += view.NoteContent(word.Note, word.Again)
+	one.Again, word.Number, one.Signed = word.Again, one.Number, level > task.ProofTerminal
 	if keys := s.passkeysOf(needs.Passkeys); len(keys) > 0 {
 		return s.askPasskey(job{decision: one, word: word}, needs, keys)
 	}
 	return job{decision: one, word: word}, nil
+}
+
+// readWord reads the note of a decision, and whether the task is done once more after a denial.
+func readWord(r *http.Request, daemon *client.Client, verb string, id envelope.ID) (client.Decision, error) {
+	word := client.Decision{Terminal: true, Digest: r.PostFormValue("digest"), Again: verb == "deny" && r.PostFormValue("again") != ""}
+	found, err := daemon.Details(r.Context(), id)
+	if err != nil {
+		return word, err
+	}
+	if word.Note, err = noteOf(r, found); err != nil {
+		return word, err
+	}
+	if verb == "deny" && word.Note == "" {
+		return word, &client.Error{Kind: client.BadRequest, Message: "a denial needs a reason"}
+	}
+	if word.Again {
+		err = compose.CanRepeat(found)
+	}
+	return word, err
 }
 
 // statementOf asks the daemon what a person signs to make a decision, and which proof it needs.
@@ -274,7 +301,11 @@ func (s *server) ask(ctx context.Context, one *decision, word client.Decision) e
 			return err
 		}
 	}
-	return send(ctx, daemon, one, word)
+	err = send(ctx, daemon, one, word)
+	if err == nil {
+		s.decisions.sendRound(ctx, s.opts.Location, r, one)
+	}
+	return err
 }
 
 // send sends a decision to the daemon.

@@ -44,8 +44,12 @@ var functions = template.FuncMap{
 	"add":      func(a, b int) int { return a + b },
 	"date":     func(t time.Time) string { return t.Local().Format("Monday, 2 January") },
 	"sentence": sentence,
+	"scripts":  func(page string) []string { return scripts[page] },
 	"indent":   func(depth int) string { return strings.Repeat("· ", depth) },
 }
+
+// scripts are what a page needs beside app.js, by the name of its template.
+var scripts = map[string][]string{"task": {"comments"}, "decision": {"passkey"}, "passkey": {"passkey"}}
 
 // A tab is a link at the top of each page.
 type tab struct {

@@ -128,7 +128,11 @@ func (s *server) decideSigned(ctx context.Context, one job, made []byte) error {
 	}
 	defer r.Close()
 	one.word.Proof.Signature = string(kept)
-	return send(ctx, daemon, one.decision, one.word)
+	err = send(ctx, daemon, one.decision, one.word)
+	if err == nil {
+		s.decisions.sendRound(ctx, s.opts.Location, r, one.decision)
+	}
+	return err
 }
 
 func (s *server) origin() string { return "http://" + s.guard.Host() }

@@ -166,6 +166,9 @@ func (d *taskData) addRequest(now time.Time) {
 	if d.Parent != "" {
 		add("Is for", string(d.Parent), taskURL(d.Parent))
 	}
+	if denied, person := d.RoundOf(); denied != "" {
+		add("Round of", string(denied)+", which "+person+" denied", taskURL(denied))
+	}
 	for _, child := range d.Children {
 		add("Asked for", string(child), taskURL(child))
 	}

@@ -218,29 +218,11 @@ document.addEventListener("submit", (e) => {
   if (e.target.matches("form[data-live]")) {
     e.preventDefault();
     go(urlOf(e.target));
-  } else if (e.target.matches("form[data-passkey]")) {
-    e.preventDefault();
-    usePasskey(e.target);
-  } else if (e.target.method === "post") {
+  } else if (e.target.method === "post" && !e.target.dataset.passkey) {
     all("button", e.target).forEach((b) => setTimeout(() => (b.disabled = true)));
   }
 });
 
-// usePasskey has the browser make a passkey, or sign with one, and sends what it returns.
-async function usePasskey(form) {
-  const options = JSON.parse(form.dataset.passkey), button = $("button", form);
-  button.disabled = true;
-  try {
-    const made = options.user
-      ? await navigator.credentials.create({ publicKey: PublicKeyCredential.parseCreationOptionsFromJSON(options) })
-      : await navigator.credentials.get({ publicKey: PublicKeyCredential.parseRequestOptionsFromJSON(options) });
-    form.elements.credential.value = JSON.stringify(made);
-    form.submit();
-  } catch (error) {
-    $("[role=alert]", form).textContent = "No passkey was used: " + error.message;
-    button.disabled = false;
-  }
-}
 // ready connects what is new on the page.
 function ready() {
   follow();
