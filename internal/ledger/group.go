@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"time"
 
@@ -110,6 +111,7 @@ func (l *Ledger) serveWriter() {
 	for {
 		select {
 		case <-l.woken:
+			l.awaitOthers()
 			l.commit(l.gather())
 		case fn := <-l.between:
 			fn()
@@ -129,6 +131,17 @@ func (l *Ledger) betweenGroups(fn func()) bool {
 		return true
 	case <-l.closing:
 		return false
+	}
+}
+
+// awaitOthers lets goroutines that are about to write join the group, while more come. It waits for no time:
+// with one caller, it returns at once.
+func (l *Ledger) awaitOthers() {
+	for before, now := -1, 0; now > before; {
+		runtime.Gosched()
+		l.mu.Lock()
+		before, now = now, len(l.queued)
+		l.mu.Unlock()
 	}
 }
 
