@@ -26,7 +26,7 @@ var oldWords = []string{
 	"discreet", "strangers", "to whom", "of whom", "hear", "hearing", "hearall", "blameagent", "casefile",
 	"lint says", "must be told", "said twice", "takes apart", "taken apart", "talk freely", "what there is to say", "speaks for no",
 	"ourselves", "wish", "takeup", "begunanew", "scanturn", "strands", "beats", "tell of them", "hear reads", "a layer is",
-	"is there after a power cut", "are their readers", "as ainl's contract has it",
+	"is there after a power cut", "we do not speak", "nobody known here", "are their readers", "as ainl's contract has it",
 }
 
 // unclear are words that hide a subject: a text names the caller, the requester or the

@@ -36,7 +36,7 @@ func (rc *Receiver) receiveInfo(tx *store.Transaction, c *Submission) error {
 		if err := rc.record(tx, c); err != nil || m.Act == envelope.Fails { // an error gets no reply
 			return err
 		}
-		why := fieldsOf[m.Dialect].from + ": is nobody known here: it has no secret, asked for nothing in this conversation, and has not announced itself"
+		why := fieldsOf[m.Dialect].from + ": is an unknown sender: it has no secret, asked for nothing in this conversation, and has not announced itself"
 		return rc.replyError(tx, c, dialect.FailureOf(envelope.Unauthorized, why))
 	}
 	if limit := rc.Agents.Protocol.Broadcast; len(conversation.Recipients(m)) > limit {

@@ -16,7 +16,7 @@ func capCodec(t testing.TB) dialect.Codec {
 	t.Helper()
 	c, ok := dialect.Of(envelope.CAP)
 	if !ok {
-		t.Fatal("we do not speak CAP")
+		t.Fatal("no codec reads CAP")
 	}
 	return c
 }

@@ -137,7 +137,7 @@ func DecodeTask(d envelope.Dialect, raw []byte, how envelope.Reading) (envelope.
 	}
 	c, ok := Of(d)
 	if !ok {
-		return envelope.Task{}, envelope.Findings{{Kind: envelope.InvalidEnvelope, Message: "is said in " + string(d) + ", which we do not speak"}}
+		return envelope.Task{}, envelope.Findings{{Kind: envelope.InvalidEnvelope, Message: "is in the unknown dialect " + string(d)}}
 	}
 	m, findings := c.Decode(raw, how)
 	if !findings.Refused() && !asks(m.Act) {

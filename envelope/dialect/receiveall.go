@@ -21,7 +21,7 @@ const LeftOut = ": that message is left out"
 func ReceiveAll(d envelope.Dialect, text []byte, about envelope.Task) ([]envelope.Message, envelope.Findings) {
 	c, ok := Of(d)
 	if !ok {
-		return nil, envelope.Findings{{Kind: envelope.InternalError, Message: "is said in " + string(d) + ", which we do not speak"}}
+		return nil, envelope.Findings{{Kind: envelope.InternalError, Message: "is in the unknown dialect " + string(d)}}
 	}
 	var said []envelope.Message
 	var warnings, refusals envelope.Findings
