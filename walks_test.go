@@ -42,7 +42,7 @@ func TestWalksOfTheEngineAreItsCalls(t *testing.T) {
 		if !found {
 			t.Fatalf("docs/engine.md has no section %q", title)
 		}
-		steps := regexp.MustCompile("(?m)^[0-9]+\\. .*$").FindAllString(section, -1)
+		steps := regexp.MustCompile(`(?m)^[0-9]+\. .*$`).FindAllString(section, -1)
 		if len(steps) == 0 || len(steps) > mostSteps {
 			t.Errorf("%q has %d steps; want 1 to %d", title, len(steps), mostSteps)
 		}
