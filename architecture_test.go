@@ -73,7 +73,7 @@ var owners = map[string][]string{
 	"github.com/santhosh-tekuri/jsonschema/v6":   {"internal/schema"},
 	"github.com/modelcontextprotocol/go-sdk/mcp": {"internal/mcpserver"},
 	"github.com/bluekeyes/go-gitdiff/gitdiff":    {"internal/web"},
-	"github.com/alecthomas/chroma/v2":            {"internal/web"},
+	"github.com/alecthomas/chroma/v2":            {"internal/web", "internal/web/code"},
 	"github.com/yuin/goldmark":                   {"internal/web/agenttext"},
 	"github.com/yuin/goldmark/ast":               {"internal/web/agenttext"},
 	"github.com/yuin/goldmark/extension":         {"internal/web/agenttext"},

@@ -4,6 +4,8 @@ import (
 	"context"
 	"io"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -89,6 +91,15 @@ const demoPause = 7 * time.Second // between two tasks of the demo
 func pageOf(g *globals, cfg config.Config) web.Options {
 	return web.Options{
 		Location: locationOf(cfg), Version: version(), Approve: cfg.Web.Approve != "off", User: "user", StopsAgents: cfg.StopAgentsOnExit,
+		Run: func(ctx context.Context, input string, args ...string) (string, error) {
+			cmd, out := rootCommand(), &strings.Builder{}
+			cmd.SetIn(strings.NewReader(input))
+			cmd.SetOut(out)
+			cmd.SetErr(io.Discard)
+			cmd.SetArgs(slices.Concat([]string{"--config=" + g.config, "--root=" + g.root}, args))
+			err := cmd.ExecuteContext(ctx)
+			return out.String(), err
+		},
 		Agents: func(ctx context.Context) ([]view.Agent, error) {
 			if edited, err := g.partial(io.Discard); err == nil {
 				return agentViews(ctx, edited)

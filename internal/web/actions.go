@@ -77,6 +77,8 @@ func (s *server) act(w http.ResponseWriter, r *http.Request) {
 	switch do := controls[verb]; {
 	case slices.Contains(proven, verb):
 		s.decide(w, r, daemon, id)
+	case slices.Contains(sent, verb):
+		s.sendAbout(w, r, daemon, id)
 	case verb == "reply":
 		s.reply(w, r, rd, id)
 	case do == nil:

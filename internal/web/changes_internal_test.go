@@ -10,6 +10,7 @@ import (
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 
 	"mailboxd/internal/client"
+	"mailboxd/internal/web/code"
 )
 
 // A patch as git diff --binary makes it.
@@ -133,7 +134,7 @@ func TestWordsThatChangedInALineAreMarked(t *testing.T) {
 		{"日本の犬 x", "日本の犬 y", "日本の犬 [x] | 日本の犬 [y]"},
 		{"the same one two three", "the same four five three", "the same [one two] three | the same [four five] three"},
 	} {
-		gone, came := changedWords(test.was, test.is)
+		gone, came := code.ChangedWords(test.was, test.is)
 		if got := marked(test.was, gone) + " | " + marked(test.is, came); got != test.want {
 			t.Errorf("changedWords(%q, %q) marks %q; want %q", test.was, test.is, got, test.want)
 		}
@@ -141,7 +142,7 @@ func TestWordsThatChangedInALineAreMarked(t *testing.T) {
 }
 
 // marked writes a line with brackets around pieces of it.
-func marked(line string, pieces []piece) (text string) {
+func marked(line string, pieces []code.Piece) (text string) {
 	at := 0
 	for _, p := range pieces {
 		text, at = text+line[at:p.Begin]+"["+line[p.Begin:p.End]+"]", p.End

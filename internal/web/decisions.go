@@ -41,6 +41,8 @@ type decision struct {
 
 	Passkey string // the options of WebAuthn for the passkey that signs it; "": none does
 	Line    string // of a new passkey, instead of a decision
+	Sends   string // what is sent, instead of a decision
+	Next    string // the page that shows what was sent
 
 	Done bool
 	Why  string // it was not made; "" if it was
@@ -62,6 +64,8 @@ type job struct {
 	word  client.Decision
 	taken bool   // the passkey has signed it
 	show  func() // shows at the terminal what the passkey signs
+
+	do func(context.Context) error // sends what the page shows, instead of a decision
 }
 
 // serve carries decisions out until ctx ends.
@@ -151,6 +155,13 @@ func (d *decisions) find(id string) (decision, bool) {
 	}
 	endLate(one)
 	return *one.decision, true
+}
+
+// setNext says which page shows what was sent.
+func (d *decisions) setNext(one *decision, next string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	one.Next = next
 }
 
 // What says what a decision is about, in words.
@@ -274,11 +285,14 @@ func statementOf(ctx context.Context, daemon *client.Client, verb string, id env
 // enough: the ssh-agent may sign without asking anybody.
 func (s *server) carryOut(ctx context.Context, one job) (err error) {
 	s.terminal.Quietly(func() {
-		if one.Line != "" {
+		switch {
+		case one.Line != "":
 			err = s.enrol(ctx, one.decision)
-			return
+		case one.do != nil:
+			err = one.do(ctx)
+		default:
+			err = s.ask(ctx, one.decision, one.word)
 		}
-		err = s.ask(ctx, one.decision, one.word)
 	})
 	return err
 }

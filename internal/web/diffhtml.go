@@ -10,6 +10,7 @@ import (
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 
 	"mailboxd/internal/term"
+	"mailboxd/internal/web/code"
 )
 
 // A codeLine is a line of a part of a difference, before it is written.
@@ -18,9 +19,9 @@ type codeLine struct {
 	Text    string
 	Old     int64 // its number before, and New after the change; 0 where it isn't there
 	New     int64
-	Colours []colour
-	Changed []piece // words that its pair doesn't have
-	NoEnd   bool    // the file ends with it, without a line end
+	Colours []code.Colour
+	Changed []code.Piece // words that its pair doesn't have
+	NoEnd   bool         // the file ends with it, without a line end
 }
 
 // A diffWriter writes the parts of a file as HTML. It is the only place that does, and write the
@@ -34,7 +35,7 @@ type diffWriter struct {
 
 // htmlOf returns the parts of a file.
 func htmlOf(f *gitdiff.File, split bool) template.HTML {
-	w := &diffWriter{split: split, old: 1, lexer: lexerOf(nameAfter(f))}
+	w := &diffWriter{split: split, old: 1, lexer: code.LexerOf(nameAfter(f))}
 	for _, part := range f.TextFragments {
 		if len(part.Lines) > 0 {
 			w.part(part)
@@ -113,7 +114,7 @@ func (w *diffWriter) colour(lines []*codeLine) {
 				side, texts = append(side, line), append(texts, line.Text)
 			}
 		}
-		for i, colours := range coloursOf(w.lexer, texts) {
+		for i, colours := range code.ColoursOf(w.lexer, texts) {
 			side[i].Colours = colours
 		}
 	}
@@ -142,7 +143,7 @@ func (w *diffWriter) group(lines []*codeLine) {
 		}
 	}
 	for i := range min(len(gone), len(came)) {
-		gone[i].Changed, came[i].Changed = changedWords(gone[i].Text, came[i].Text)
+		gone[i].Changed, came[i].Changed = code.ChangedWords(gone[i].Text, came[i].Text)
 	}
 	w.out.WriteString(`<span class="pair">`)
 	for _, line := range gone {
@@ -176,17 +177,17 @@ func (w *diffWriter) pieces(line *codeLine) {
 	}
 	colours := line.Colours
 	for _, changed := range line.Changed {
-		colours = w.coloured(line.Text, piece{at, changed.Begin}, colours)
+		colours = w.coloured(line.Text, code.Piece{Begin: at, End: changed.Begin}, colours)
 		w.out.WriteString("<" + tag + ">")
 		colours = w.coloured(line.Text, changed, colours)
 		w.out.WriteString("</" + tag + ">")
 		at = changed.End
 	}
-	w.coloured(line.Text, piece{at, len(line.Text)}, colours)
+	w.coloured(line.Text, code.Piece{Begin: at, End: len(line.Text)}, colours)
 }
 
 // coloured writes a piece of a line, and returns the colours that reach behind it.
-func (w *diffWriter) coloured(text string, part piece, colours []colour) []colour {
+func (w *diffWriter) coloured(text string, part code.Piece, colours []code.Colour) []code.Colour {
 	at := part.Begin
 	for len(colours) > 0 && colours[0].Begin < part.End {
 		c := colours[0]

@@ -62,7 +62,7 @@ func (t tab) Has(name string) bool { return slices.Contains(t.names, name) }
 
 var tabs = []tab{
 	{"/", "Now", []string{"now", "decision"}},
-	{"/tasks", "Tasks", []string{"tasks", "task", "run", "thread"}},
+	{"/tasks", "Tasks", []string{"tasks", "task", "run", "thread", "send", "edit"}},
 	{"/agents", "Agents", []string{"agents"}},
 	{"/routing", "Routing", []string{"routing", "route"}},
 	{"/budgets", "Budgets", []string{"budgets"}},

@@ -26,6 +26,11 @@ type row struct {
 	Actions []action
 }
 
+// Retries reports whether the task can be retried.
+func (r row) Retries() bool {
+	return slices.ContainsFunc(r.Actions, func(a action) bool { return a.Verb == "retry" })
+}
+
 // Asks reports whether the agent of the task asked a question.
 func (r row) Asks() bool { return task.EndedBy(r.Held, task.Answer) }
 

@@ -21,6 +21,7 @@ import (
 	"mailboxd/internal/task"
 	"mailboxd/internal/view"
 	"mailboxd/internal/web/agenttext"
+	"mailboxd/internal/web/timeline"
 )
 
 // taskData is everything about a task.
@@ -35,7 +36,7 @@ type taskData struct {
 	Question  []fact // the plan, or what else is asked
 	Approvals []string
 	Runs      []runLine // the newest first
-	Timeline  []phase
+	Timeline  []timeline.Phase
 	Result    *resultData
 	Unshown   *resultData // an answer that waits for a person
 	Revisions []revision
@@ -46,6 +47,9 @@ type taskData struct {
 
 // Split reports whether the page shows a difference side by side.
 func (d taskData) Split() bool { return d.Changes != nil && d.Changes.Split }
+
+// CanEdit reports whether the task can be changed.
+func (d taskData) CanEdit() bool { return canEdit(d.TaskDetails) }
 
 // A fact is a name with a value; with a link, if it has one.
 type fact struct {
@@ -284,7 +288,11 @@ func (d *taskData) addRuns(q question) {
 		}
 		d.Runs = append(d.Runs, one)
 	}
-	d.Timeline = timelineOf(d.TaskDetails, read, q.now)
+	attempt, tools := 0, 0
+	if read != nil {
+		attempt, tools = read.Attempt, read.Tools
+	}
+	d.Timeline = timeline.Of(d.TaskDetails, attempt, tools, q.now)
 }
 
 // costOf writes a cost; "" for an unknown one.

@@ -138,8 +138,11 @@ func (s *server) tasks(ctx context.Context, q question) (page, error) {
 	if total == 0 && !form.Any() {
 		d.Agent = s.anyAgent(ctx)
 	}
-	return page{Name: "tasks", Title: "Tasks", Data: d}, err
+	return page{Name: "tasks", Title: "Tasks", Data: &d}, err
 }
+
+// Retries reports whether a task of the page can be retried.
+func (d *tasksData) Retries() bool { return slices.ContainsFunc(d.Rows, row.Retries) }
 
 // addChoices adds what can be chosen in the form.
 func (d *tasksData) addChoices(found []client.Task) {

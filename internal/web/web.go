@@ -33,6 +33,10 @@ type Options struct {
 
 	StopsAgents bool // the daemon ends its agents when it ends (stop_agents_on_exit)
 
+	// Run runs a command of mailboxd with a standard input, and returns what it prints: the page
+	// sends tasks by the commands that people use.
+	Run func(ctx context.Context, input string, args ...string) (string, error)
+
 	// Agents describes the agents of the configuration.
 	Agents func(context.Context) ([]view.Agent, error)
 
@@ -97,6 +101,7 @@ type server struct {
 	activity  activity
 	streams   streams
 	choices   choices
+	grants    grants
 }
 
 func newServer(ctx context.Context, opts Options, t *Terminal) (*server, error) {
@@ -166,7 +171,7 @@ func (s *server) routes() http.Handler {
 	for path, show := range map[string]showFunc{
 		"/{$}": s.now, "/tasks": s.tasks, "/tasks/{id}": s.task, "/runs/{id}": s.run, "/thread/{id}": s.thread,
 		"/agents": s.agents, "/routing": s.routing, "/routing/{id}": s.route, "/budgets": s.budgets, "/events": s.events, "/decisions/{id}": s.decision,
-		"/passkey": s.newPasskey,
+		"/passkey": s.newPasskey, "/send": s.sendForm, "/tasks/{id}/edit": s.editForm,
 	} {
 		mux.HandleFunc("GET "+path, text(s.page(show), s.fail))
 	}
@@ -176,6 +181,8 @@ func (s *server) routes() http.Handler {
 	mux.HandleFunc("POST /agents/{verb}", s.steer)
 	mux.HandleFunc("POST /decisions/{id}", s.prove)
 	mux.HandleFunc("POST /passkey", s.addPasskey)
+	mux.HandleFunc("POST /retry", s.retry)
+	mux.HandleFunc("POST /send", s.sendTask)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, http.StatusNotFound, "There is no such page.")
 	})

@@ -183,14 +183,3 @@ func withMarks(words string, find *regexp.Regexp, mark bool) template.HTML {
 	}
 	return template.HTML(out.String() + template.HTMLEscapeString(words[last:])) //nolint:gosec // its parts are escaped
 }
-
-// ToolWords says how many tools a transcript has; "" for none.
-func (s *Script) ToolWords() string {
-	if s == nil || s.Tools == 0 {
-		return ""
-	}
-	if s.Tools == 1 {
-		return "1 tool"
-	}
-	return fmt.Sprintf("%d tools", s.Tools)
-}

@@ -1,4 +1,5 @@
-package web
+// Package code finds what is coloured in lines of code, and which words of two lines differ.
+package code
 
 import (
 	"strings"
@@ -6,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// A piece is a piece of a line: the bytes from Begin to End.
-type piece struct{ Begin, End int }
+// A Piece is a piece of a line: the bytes from Begin to End.
+type Piece struct{ Begin, End int }
 
 // mostWords limits the words of a line that are compared, after what both lines begin and end with.
 const mostWords = 60
@@ -39,9 +40,9 @@ func wordsOf(line string) (words []string) {
 	return words
 }
 
-// changedWords returns what differs in two lines, one of which replaces the other; nothing if too
+// ChangedWords returns what differs in two lines, one of which replaces the other; nothing if too
 // little of them is the same.
-func changedWords(was, is string) (gone, came []piece) {
+func ChangedWords(was, is string) (gone, came []Piece) {
 	a, b := wordsOf(was), wordsOf(is)
 	first := 0
 	for first < min(len(a), len(b)) && a[first] == b[first] {
@@ -92,7 +93,7 @@ func commonWords(a, b []string) (keptA, keptB []bool) {
 
 // differing returns the words of a line that the other one doesn't have, joined where they touch,
 // and how many letters are in both.
-func differing(words []string, kept []bool, first, last int) (changed []piece, same int) {
+func differing(words []string, kept []bool, first, last int) (changed []Piece, same int) {
 	at := 0
 	for i, word := range words {
 		inBoth := i < first || i >= len(words)-last || kept[i-first]
@@ -102,7 +103,7 @@ func differing(words []string, kept []bool, first, last int) (changed []piece, s
 		case n > 0 && changed[n-1].End == at:
 			changed[n-1].End += len(word)
 		default:
-			changed = append(changed, piece{at, at + len(word)})
+			changed = append(changed, Piece{at, at + len(word)})
 		}
 		at += len(word)
 	}
@@ -110,7 +111,7 @@ func differing(words []string, kept []bool, first, last int) (changed []piece, s
 }
 
 // joined joins pieces of a line between which there are spaces alone.
-func joined(all []piece, line string) []piece {
+func joined(all []Piece, line string) []Piece {
 	kept := all[:0]
 	for _, p := range all {
 		if n := len(kept); n > 0 && strings.TrimSpace(line[kept[n-1].End:p.Begin]) == "" {

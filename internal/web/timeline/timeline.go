@@ -1,7 +1,9 @@
-package web
+// Package timeline says which phases a task went through, and how long each took.
+package timeline
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -10,11 +12,10 @@ import (
 	"mailboxd/internal/task"
 	"mailboxd/internal/term"
 	"mailboxd/internal/view"
-	"mailboxd/internal/web/agenttext"
 )
 
-// A phase is a part of the life of a task, from an event to the next.
-type phase struct {
+// A Phase is a part of the life of a task, from an event to the next.
+type Phase struct {
 	Name  string
 	Began time.Time
 	Took  string // "" for one that goes on
@@ -26,9 +27,9 @@ type phase struct {
 // maxPhases limits a timeline to its last phases.
 const maxPhases = 40
 
-// timelineOf returns the phases of the latest revision of a task, and of its run the number of
-// tools that its transcript has.
-func timelineOf(found client.TaskDetails, shown *agenttext.Script, now time.Time) (all []phase) {
+// Of returns the phases of the latest revision of a task. Of one of its attempts, the number of tools
+// is known.
+func Of(found client.TaskDetails, attempt, tools int, now time.Time) (all []Phase) {
 	var times []time.Time
 	ended := false
 	runs := 0
@@ -41,14 +42,16 @@ func timelineOf(found client.TaskDetails, shown *agenttext.Script, now time.Time
 			continue
 		}
 		if e.Kind == task.KindTaskStarted {
-			if runs++; shown != nil && shown.Attempt == runs && shown.Tools > 0 {
-				name += ", " + shown.ToolWords()
+			if runs++; attempt == runs && tools == 1 {
+				name += ", 1 tool"
+			} else if attempt == runs && tools > 1 {
+				name += fmt.Sprintf(", %d tools", tools)
 			}
 		}
 		if n := len(all); n > 0 && all[n-1].Name == received && e.Kind == task.KindTaskStarted {
 			all[n-1].Name = "Queued"
 		}
-		all, times, ended = append(all, phase{Name: name, Began: e.Time}), append(times, e.Time), end
+		all, times, ended = append(all, Phase{Name: name, Began: e.Time}), append(times, e.Time), end
 	}
 	if len(all) == 0 {
 		return nil
@@ -134,3 +137,6 @@ func tookWords(d time.Duration) string {
 	}
 	return term.Age(d)
 }
+
+// round keeps one digit.
+func round(f float64) float64 { return math.Round(f*10) / 10 }

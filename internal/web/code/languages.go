@@ -1,4 +1,4 @@
-package web
+package code
 
 // A language is what the page knows of a family of languages, to colour their lines. The rules are
 // few and take linear time: what they read was written by an agent. The lexers that come with

@@ -1,4 +1,4 @@
-package web
+package timeline_test
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 
 	"mailboxd/internal/client"
 	"mailboxd/internal/task"
-	"mailboxd/internal/web/agenttext"
+	"mailboxd/internal/web/timeline"
 )
 
 func TestTheTimelineOfATaskSaysHowLongEachPhaseTook(t *testing.T) {
@@ -28,7 +28,7 @@ func TestTheTimelineOfATaskSaysHowLongEachPhaseTook(t *testing.T) {
 	}}
 	words := func(now time.Time) string {
 		var all []string
-		for _, p := range timelineOf(found, &agenttext.Script{Attempt: 1, Tools: 4}, now) {
+		for _, p := range timeline.Of(found, 1, 4, now) {
 			all = append(all, fmt.Sprintf("%s %s %t", p.Name, p.Took, p.Goes))
 		}
 		return strings.Join(all, "\n")
@@ -41,12 +41,12 @@ func TestTheTimelineOfATaskSaysHowLongEachPhaseTook(t *testing.T) {
 	if got, want := words(began.Add(time.Hour)), until+"Waits for approval of its answer 1m false\nEnded: ok  false"; got != want {
 		t.Errorf("the timeline is\n%s\nwant\n%s", got, want)
 	}
-	for _, p := range timelineOf(found, nil, began.Add(time.Hour)) {
+	for _, p := range timeline.Of(found, 0, 0, began.Add(time.Hour)) {
 		if p.X < 0 || p.X > 99.5 || p.Width < 0.5 || p.Width > 100 {
 			t.Errorf("the bar of %s is %v", p.Name, p)
 		}
 	}
-	if all := timelineOf(client.TaskDetails{}, nil, began); all != nil {
+	if all := timeline.Of(client.TaskDetails{}, 0, 0, began); all != nil {
 		t.Errorf("the timeline of nothing is %v", all)
 	}
 }

@@ -1,4 +1,4 @@
-package web
+package code
 
 import (
 	"fmt"
@@ -62,8 +62,8 @@ var lexers = sync.OnceValue(func() map[string]chroma.Lexer {
 	return all
 })
 
-// lexerOf returns the lexer of a file; nil for none.
-func lexerOf(name string) chroma.Lexer {
+// LexerOf returns the lexer of a file; nil for none.
+func LexerOf(name string) chroma.Lexer {
 	base := path.Base(name)
 	if l := lexers()[base]; l != nil {
 		return l
@@ -71,14 +71,14 @@ func lexerOf(name string) chroma.Lexer {
 	return lexers()[path.Ext(base)]
 }
 
-// A colour is the class of a piece of a line.
-type colour struct {
-	piece
+// A Colour is the class of a piece of a line.
+type Colour struct {
+	Piece
 	Class string
 }
 
-// coloursOf returns the coloured pieces of lines that follow each other in a file.
-func coloursOf(lexer chroma.Lexer, lines []string) [][]colour {
+// ColoursOf returns the coloured pieces of lines that follow each other in a file.
+func ColoursOf(lexer chroma.Lexer, lines []string) [][]Colour {
 	if lexer == nil || len(lines) == 0 {
 		return nil
 	}
@@ -86,7 +86,7 @@ func coloursOf(lexer chroma.Lexer, lines []string) [][]colour {
 	if err != nil {
 		return nil
 	}
-	all := make([][]colour, len(lines))
+	all := make([][]Colour, len(lines))
 	line, at := 0, 0
 	for _, token := range tokens {
 		class := chroma.StandardTypes[token.Type]
@@ -94,7 +94,7 @@ func coloursOf(lexer chroma.Lexer, lines []string) [][]colour {
 			if i > 0 {
 				line, at = line+1, 0
 			}
-			all[line] = addColour(all[line], colour{piece{at, at + len(text)}, class})
+			all[line] = addColour(all[line], Colour{Piece{at, at + len(text)}, class})
 			at += len(text)
 		}
 	}
@@ -102,7 +102,7 @@ func coloursOf(lexer chroma.Lexer, lines []string) [][]colour {
 }
 
 // addColour adds a coloured piece to those of a line.
-func addColour(all []colour, c colour) []colour {
+func addColour(all []Colour, c Colour) []Colour {
 	switch n := len(all); {
 	case c.Class == "" || c.Begin == c.End:
 		return all
