@@ -189,7 +189,7 @@ func (f *approval) approve(cmd *cobra.Command, r *reader.Reader, daemon *client.
 		}
 	case level == task.ProofTerminal: // the daemon shows it at the terminal
 	case term.Interactive():
-		if word.Digest, err = f.confirm(ctx, r, id); err != nil {
+		if word.Digest, word.Patch, err = f.confirm(ctx, r, id); err != nil {
 			return err
 		}
 	case level == task.ProofNone:
@@ -221,31 +221,31 @@ func unseen(id envelope.ID) error {
 		term.OneLine(string(id)), view.Command("show", id))
 }
 
-// confirm shows what is asked about a task at the terminal, and returns its digest if the person
-// agrees.
-func (f *approval) confirm(ctx context.Context, r *reader.Reader, id envelope.ID) (digest string, err error) {
+// confirm shows what is asked about a task at the terminal, and returns its digest and that of the
+// patch, if the person agrees.
+func (f *approval) confirm(ctx context.Context, r *reader.Reader, id envelope.ID) (digest, patch string, err error) {
 	details, err := r.Details(ctx, id)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	content, asked := (&view.Details{TaskDetails: details}).AskedContent()
 	if asked.Asked.IsZero() {
-		return "", fmt.Errorf("approve %s: nothing is asked about it any more", term.OneLine(string(id)))
+		return "", "", fmt.Errorf("approve %s: nothing is asked about it any more", term.OneLine(string(id)))
 	}
 	what := "the start"
 	if asked.Stage == envelope.ApprovalPost {
-		what = "the answer"
+		what, patch = "the answer", details.PatchShown()
 	}
 	agreed, err := term.Confirm(ctx, fmt.Sprintf("%s\nApprove %s of %s?", content, what, term.OneLine(string(id))))
 	if err == nil && !agreed {
 		err = fmt.Errorf("%s: not approved", term.OneLine(string(id)))
 	}
-	return asked.Digest, err
+	return asked.Digest, patch, err
 }
 
 // statement returns what is signed to decide about a task, and the least proof that is needed.
 func statement(ctx context.Context, daemon *client.Client, id envelope.ID, decision task.Decision, as string) (client.Statement, task.ProofLevel, error) {
-	s, err := daemon.Statement(ctx, id, string(decision), as)
+	s, err := daemon.Statement(ctx, id, string(decision), as, "")
 	if err != nil {
 		return s, task.ProofNone, err
 	}

@@ -34,6 +34,9 @@ func (d *Server) statement(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if seen := r.FormValue("seen"); seen != "" && seen != asked.Digest {
+		return nil, d.changed(r.Context(), verb, id, seen)
+	}
 	approvers := d.opts.Proofs()
 	asked.Decision, asked.Proof.Expires = decision, approvers.Expiry(time.Now())
 	s := approvers.StatementOf(row, asked)
@@ -59,6 +62,16 @@ func (d *Server) proven(ctx context.Context, who core.Person, verb string, id en
 			return who, err
 		} else if asked.Digest != word.Digest {
 			return who, d.changed(ctx, verb, id, word.Digest)
+		}
+	}
+	if word.Patch != "" {
+		details, err := d.records.Details(ctx, id)
+		if err != nil {
+			return who, err
+		}
+		if is := details.PatchShown(); is != word.Patch {
+			return who, &client.Error{Kind: client.Conflict, Message: fmt.Sprintf(
+				"%s %s: the patch is another one than was shown: it was sha256 %.64q, and is sha256 %q; look at it again: %s", verb, id, word.Patch, is, view.Command("diff", id))}
 		}
 	}
 	if word.Terminal {

@@ -42,9 +42,13 @@ func (c *Client) Retry(ctx context.Context, id envelope.ID, w ControlOptions) (T
 }
 
 // Statement returns what the caller signs to decide about a task: "approved" or "denied", under
-// a name, or "" for the name that is asked.
-func (c *Client) Statement(ctx context.Context, id envelope.ID, decision, as string) (s Statement, err error) {
+// a name, or "" for the name that is asked. If the digest of the question that a person saw is named,
+// another question is an error of the kind Conflict, which says what has changed.
+func (c *Client) Statement(ctx context.Context, id envelope.ID, decision, as, seen string) (s Statement, err error) {
 	query := url.Values{"decision": {decision}}
+	if seen != "" {
+		query.Set("seen", seen)
+	}
 	if as != "" {
 		query.Set("as", as)
 	}

@@ -188,12 +188,13 @@ type Decision struct {
 	As   string `json:"as,omitempty"`   // which of the caller's approver names
 	Note string `json:"note,omitempty"` // for the record; of a denial, the reason
 
-	Proof    *Signature `json:"proof,omitempty"`    // of the decision's statement; absent: not signed
-	Terminal bool       `json:"terminal,omitempty"` // the daemon asks at the caller's terminal
-	Number   string     `json:"number,omitempty"`   // the two digits to type there, shown elsewhere; absent: the terminal shows a number
-	Digest   string     `json:"digest,omitempty"`   // of the question that the person saw; absent: whatever is asked
-	Again    bool       `json:"again,omitempty"`    // of a denial: the caller sends the request once more with the note, as the terminal then says
-	Unseen   bool       `json:"unseen,omitempty"`   // approves whatever is asked now; without it an approval needs a digest, a proof or terminal
+	Proof    *Signature `json:"proof,omitempty"`        // of the decision's statement; absent: not signed
+	Terminal bool       `json:"terminal,omitempty"`     // the daemon asks at the caller's terminal
+	Number   string     `json:"number,omitempty"`       // the two digits to type there, shown elsewhere; absent: the terminal shows a number
+	Digest   string     `json:"digest,omitempty"`       // of the question that the person saw; absent: whatever is asked
+	Patch    string     `json:"patch_sha256,omitempty"` // of an answer: of the patch that the person saw with it; another one is refused; absent: none was shown
+	Again    bool       `json:"again,omitempty"`        // of a denial: the caller sends the request once more with the note, as the terminal then says
+	Unseen   bool       `json:"unseen,omitempty"`       // approves whatever is asked now; without it an approval needs a digest, a proof or terminal
 }
 
 // PageProtocol is the Protocol of a PageRequest. The daemon refuses the pages of earlier ones, and

@@ -53,6 +53,14 @@ func (f *TaskDetails) Worktree() *Worktree {
 	return nil
 }
 
+// PatchShown returns the digest of the patch that is shown with an answer; "" for none.
+func (f *TaskDetails) PatchShown() string {
+	if w := f.Worktree(); w != nil {
+		return w.Digest
+	}
+	return ""
+}
+
 // ApplyOptions say where the work of a task goes, what of it the person saw, and how the person
 // proves the decision. A command of a person at a terminal needs no proof; the page sends one.
 type ApplyOptions struct {

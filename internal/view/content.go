@@ -25,6 +25,9 @@ func (f *Details) AskedContent() (string, client.Approval) {
 	var text strings.Builder
 	fmt.Fprintf(&text, "  task     %s, revision %d, of %s\n", escaped(string(f.Task.ID)), asked.Revision, escaped(cmp.Or(f.Task.Requester, "nobody")))
 	f.writeRequest(&text, asked)
+	if why := f.reason(); why != "" {
+		fmt.Fprintf(&text, "  because  %s\n", escaped(why))
+	}
 	text.WriteString(Question(asked))
 	if asked.Stage == envelope.ApprovalPost && f.Unshown != nil {
 		var answer bytes.Buffer

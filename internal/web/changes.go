@@ -29,7 +29,8 @@ type changesData struct {
 
 	Discard bool // it can be discarded
 
-	files []*gitdiff.File
+	files  []*gitdiff.File
+	unread error // why the patch can't be read
 }
 
 // A fileDiff is what the work changes in a file.
@@ -75,7 +76,7 @@ func changesOf(found client.TaskDetails, l layout) *changesData {
 	}
 	patch, err := worktree.ReadPatch(w.Patch, w.Digest)
 	if err != nil {
-		d.Why, d.Apply = sentence(err.Error()), false
+		d.Why, d.Apply, d.unread = sentence(err.Error()), false, err
 		return d
 	}
 	d.addPatch(found.Task.ID, patch)

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -224,16 +225,13 @@ func (s *server) readDecision(r *http.Request, daemon *client.Client, id envelop
 	case digest == "":
 		return job{}, &client.Error{Kind: client.BadRequest, Message: "the form names no question"}
 	}
+	needs, err := statementAbout(r.Context(), daemon, verb, id, digest)
+	if err != nil {
+		return job{}, err
+	}
 	word, err := readWord(r, daemon, verb, id)
 	if err != nil {
 		return job{}, err
-	}
-	needs, err := statementOf(r.Context(), daemon, verb, id)
-	if err != nil {
-		return job{}, err
-	}
-	if needs.Digest != digest {
-		return job{}, &client.Error{Kind: client.Conflict, Message: fmt.Sprintf("what is asked about %s has changed; look at it again", id)}
 	}
 	level, err := task.ParseProofLevel(needs.Needs)
 	if err != nil {
@@ -242,6 +240,9 @@ func (s *server) readDecision(r *http.Request, daemon *client.Client, id envelop
 	one := newDecision(verb, id, "")
 	if err := one.addContent(r.Context(), daemon, needs); err != nil {
 		return job{}, err
+	}
+	if one.changes != nil && !one.isAboutWork() {
+		word.Patch = cmp.Or(word.Patch, one.changes.Digest)
 	}
 	one.Content += view.NoteContent(word.Note, word.Again)
 	one.Again, word.Number, one.Signed = word.Again, one.Number, level > task.ProofTerminal
@@ -253,7 +254,7 @@ func (s *server) readDecision(r *http.Request, daemon *client.Client, id envelop
 
 // readWord reads the note of a decision, and whether the task is done once more after a denial.
 func readWord(r *http.Request, daemon *client.Client, verb string, id envelope.ID) (client.Decision, error) {
-	word := client.Decision{Terminal: true, Digest: r.PostFormValue("digest"), Again: verb == "deny" && r.PostFormValue("again") != ""}
+	word := client.Decision{Terminal: true, Digest: r.PostFormValue("digest"), Patch: r.PostFormValue("patch"), Again: verb == "deny" && r.PostFormValue("again") != ""}
 	found, err := daemon.Details(r.Context(), id)
 	if err != nil {
 		return word, err
@@ -270,13 +271,27 @@ func readWord(r *http.Request, daemon *client.Client, verb string, id envelope.I
 	return word, err
 }
 
+// statementAbout asks for the statement of a decision about what a person saw. Anything else is a
+// *changedError with the difference.
+func statementAbout(ctx context.Context, daemon *client.Client, verb string, id envelope.ID, digest string) (client.Statement, error) {
+	needs, err := statementOf(ctx, daemon, verb, id, digest)
+	if err != nil || needs.Digest == digest {
+		return needs, questionChanged(ctx, daemon, id, err)
+	}
+	found, err := daemon.Details(ctx, id)
+	if err != nil {
+		return needs, err
+	}
+	return needs, workChanged(found, digest)
+}
+
 // statementOf asks the daemon what a person signs to make a decision, and which proof it needs.
-func statementOf(ctx context.Context, daemon *client.Client, verb string, id envelope.ID) (client.Statement, error) {
+func statementOf(ctx context.Context, daemon *client.Client, verb string, id envelope.ID, seen string) (client.Statement, error) {
 	switch verb {
 	case "approve":
-		return daemon.Statement(ctx, id, string(task.Approved), "")
+		return daemon.Statement(ctx, id, string(task.Approved), "", seen)
 	case "deny":
-		return daemon.Statement(ctx, id, string(task.Denied), "")
+		return daemon.Statement(ctx, id, string(task.Denied), "", seen)
 	}
 	return daemon.WorkStatement(ctx, id, verb)
 }
@@ -304,7 +319,7 @@ func (s *server) ask(ctx context.Context, one *decision, word client.Decision) e
 	}
 	defer r.Close()
 	if one.Signed {
-		asked, err := statementOf(ctx, daemon, one.Verb, one.Task)
+		asked, err := statementOf(ctx, daemon, one.Verb, one.Task, word.Digest)
 		if err != nil {
 			return err
 		}

@@ -23,6 +23,7 @@ type row struct {
 	Began   time.Time
 	Budget  string // what its run may cost
 	Asked   client.Approval
+	Patch   string // the digest of the patch that is shown with an answer; "" for none
 	Actions []action
 }
 

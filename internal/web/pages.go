@@ -194,7 +194,10 @@ func (s *server) fail(w http.ResponseWriter, r *http.Request, status int, words 
 func (s *server) failWith(w http.ResponseWriter, r *http.Request, err error) {
 	said, answered := errors.AsType[*client.Error](err)
 	waits, isAsking := errors.AsType[*askingError](err)
+	changed, isChanged := errors.AsType[*changedError](err)
 	switch {
+	case isChanged:
+		s.write(w, r, http.StatusConflict, page{Name: "changed", Title: "It has changed", Data: changed})
 	case isAsking:
 		s.write(w, r, http.StatusConflict, page{Name: "notice", Title: "Another decision waits", Data: notice{
 			Words: sentence(err.Error()), Link: "/decisions/" + waits.decision, Label: "See the decision that waits",

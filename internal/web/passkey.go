@@ -77,6 +77,7 @@ func (one *decision) addContent(ctx context.Context, daemon *client.Client, aske
 	one.Content = text
 	if last.Stage == envelope.ApprovalPost {
 		one.changes = changesOf(found, layout{})
+		return one.checkShown()
 	}
 	return nil
 }

@@ -127,6 +127,9 @@ func (s *server) task(ctx context.Context, q question) (page, error) {
 		return page{}, err
 	}
 	d.Row, d.Why = rows[0], unescaped(d.Reason())
+	if found.Task.State == task.Review {
+		d.Row.Patch = found.PatchShown()
+	}
 	d.addRequest(q.now)
 	d.addApprovals()
 	d.addRuns(q)

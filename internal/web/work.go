@@ -1,6 +1,8 @@
 package web
 
 import (
+	"fmt"
+
 	"mailboxd/internal/client"
 	"mailboxd/internal/view"
 )
@@ -13,5 +15,13 @@ func (one *decision) addWork(found client.TaskDetails, asked client.Statement) e
 		return &client.Error{Kind: client.Conflict, Message: errChanged.Error()}
 	}
 	one.Content, one.changes = text, changesOf(found, layout{})
-	return nil
+	return one.checkShown()
+}
+
+// checkShown refuses to approve or apply a difference that can't be shown.
+func (one *decision) checkShown() error {
+	if one.changes == nil || one.changes.unread == nil || one.Verb == "deny" || one.Verb == "discard" {
+		return nil
+	}
+	return &client.Error{Kind: client.Conflict, Message: fmt.Sprintf("the difference can't be shown, so nobody can %s it here: %v", one.Verb, one.changes.unread)}
 }

@@ -12,7 +12,6 @@ function comment(line) {
   const box = document.createElement("span");
   box.className = "say " + kind;
   box.append(field("textarea", "comment", ""), field("input", "at", [pre.dataset.file, kind, line.dataset.n].join(" ")));
-  box.append(field("input", "patch", pre.closest("[data-patch]").dataset.patch));
   box.firstChild.setAttribute("aria-label", `Comment on ${name}, line ${line.dataset.n}`);
   const remove = document.createElement("button");
   Object.assign(remove, { type: "button", className: "plain", textContent: "Remove the comment" });
