@@ -177,7 +177,7 @@ func (l *Ledger) try(group []*update) (failed int, err error) {
 	if err := l.writer.start(); err != nil {
 		return -1, fmt.Errorf("begin update: %w", err)
 	}
-	tx := newTx(l.writer.write)
+	tx := &Tx{write: l.writer.write, rows: l.writer.rows, open: map[string]int{}}
 	for i, u := range group {
 		err := u.fn(tx)
 		if wrong := tx.write.failed; wrong != nil && !isOfOne(wrong) {

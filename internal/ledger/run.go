@@ -32,7 +32,9 @@ func (tx *Tx) startRun(r task.Run) error {
 	if err != nil {
 		return err
 	}
-	delete(tx.runs, task.RunName{Task: r.Task, Attempt: r.Attempt})
+	tx.runs[task.RunName{Task: r.Task, Attempt: r.Attempt}] = task.Run{
+		Task: r.Task, Attempt: r.Attempt, ID: r.ID, Intent: exact(r.Intent), Boot: r.Boot, Terms: r.Terms, Reserved: r.Reserved, Lender: r.Lender,
+	}
 	return tx.reserve(r)
 }
 

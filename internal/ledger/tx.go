@@ -14,17 +14,24 @@ import (
 // kept when the function it was handed to returns. After a statement that failed, every
 // method fails, and so does the Update.
 type Tx struct {
-	write  *statements
-	tasks  map[int64]task.Task       // that were read or changed in this transaction, as they are now
-	runs   map[task.RunName]task.Run // the same
-	open   map[string]int            // of requesters, as they were before this transaction
-	counts openChanges               // since then
-	events []task.Event              // that are to be added before they are read, and before the commit
+	write *statements
+	rows
+	open   map[string]int // of requesters, as they were before this transaction
+	counts openChanges    // since then
+	events []task.Event   // that are to be added before they are read, and before the commit
 }
 
-func newTx(write *statements) *Tx {
-	return &Tx{write: write, tasks: map[int64]task.Task{}, runs: map[task.RunName]task.Run{}, open: map[string]int{}}
+// rows are tasks and runs that transactions read or changed, as they are now. The next transaction gets
+// them, unless this one fails, since no other connection changes rows.
+type rows struct {
+	tasks map[int64]task.Task
+	runs  map[task.RunName]task.Run
 }
+
+func noRows() rows { return rows{map[int64]task.Task{}, map[task.RunName]task.Run{}} }
+
+// keptRows is how many rows the next transaction gets at most.
+const keptRows = 1024
 
 // background is the context of what a group writes: that of no caller ends it.
 var background = context.Background()

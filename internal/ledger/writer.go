@@ -19,13 +19,14 @@ type writer struct {
 	write     *statements
 	last      *os.File // the file -last
 	committed lastCommit
+	rows      rows // that the next transaction doesn't have to read
 	broken    bool // the last transaction failed, so the connection is opened anew before the next one
 }
 
 // openWriter opens the ledger at a path, brings its schema forward, and has the file
 // -last beside it.
 func openWriter(path string) (w *writer, err error) {
-	w = &writer{path: path}
+	w = &writer{path: path, rows: noRows()}
 	if err = w.connect(); err != nil {
 		return nil, err
 	}
@@ -102,6 +103,9 @@ func (w *writer) start() error {
 			return err
 		}
 	}
+	if len(w.rows.tasks)+len(w.rows.runs) > keptRows {
+		w.rows = noRows()
+	}
 	w.write.clear()
 	_, err := w.write.exec("BEGIN IMMEDIATE")
 	w.write.wrote = false
@@ -145,6 +149,7 @@ func (w *writer) logEmptied() {
 // rollback takes back what the transaction did. An error means that SQLite has done so already,
 // or that the next BEGIN fails.
 func (w *writer) rollback() {
+	w.rows = noRows()
 	w.write.clear()
 	_, _ = w.write.exec("ROLLBACK")
 }
