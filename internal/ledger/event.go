@@ -17,16 +17,10 @@ const eventColumns = "e.seq, e.time, e.kind, coalesce(t.id, ''), coalesce(t.revi
 
 // Log adds an event. An event of a revision that is not in the ledger is
 // ErrUnknown.
-func (tx *Tx) Log(e task.Event) error {
-	if err := tx.log(e); err != nil {
-		return fmt.Errorf("log %s of task %q: %w", e.Kind, e.Task, err)
-	}
-	return nil
-}
-
-// log keeps a task by its seq: an index over those grows at its end, where
-// one over ids is written to all over.
-func (tx *Tx) log(e task.Event) error {
+//
+// The row has the task's Seq: an index over Seqs grows at its end, and one over ids grows anywhere.
+func (tx *Tx) Log(e task.Event) (err error) {
+	defer wrap(&err, "log %s of task %q", e.Kind, e.Task)
 	if e.Data == nil {
 		e.Data = jsontext.Value("{}")
 	}

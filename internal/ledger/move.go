@@ -15,19 +15,12 @@ import (
 // is Done. A move to Done sets Finished, and a Result
 // its sum. A Result that takes the place of one in Review leaves that with its
 // approval, where Withheld finds it.
-func (tx *Tx) Move(seq int64, from task.State, attempt int, c task.Change) (bool, error) {
-	moved, err := tx.move(seq, from, attempt, c)
-	if err != nil {
-		return false, fmt.Errorf("move task %d from %s to %s: %w", seq, from, c.To, err)
-	}
-	return moved, nil
-}
-
-func (tx *Tx) move(seq int64, from task.State, attempt int, c task.Change) (bool, error) {
+func (tx *Tx) Move(seq int64, from task.State, attempt int, c task.Change) (moved bool, err error) {
+	defer wrap(&err, "move task %d from %s to %s", seq, from, c.To)
 	if from == task.Done {
 		return false, nil
 	}
-	t, found, err := tx.task(seq)
+	t, found, err := tx.Task(seq)
 	if err != nil || !found || t.State != from || t.Attempt != attempt {
 		return false, err
 	}

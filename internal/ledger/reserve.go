@@ -166,5 +166,5 @@ func (tx *Tx) logBudget(r task.Run, kind task.Kind, what booked) error {
 	if err != nil {
 		return err
 	}
-	return tx.log(task.Event{Time: time.Now(), Kind: kind, Data: data, Of: r.Task})
+	return tx.Log(task.Event{Time: time.Now(), Kind: kind, Data: data, Of: r.Task})
 }

@@ -14,14 +14,8 @@ const runColumns = "task, attempt, run_id, intent, pid, pid_start, boot, started
 // StartRun records the intent of a run: Task, Attempt, ID, Intent, Boot,
 // Terms, Reserved and Lender of r. What is reserved is so in all its accounts
 // from then on, and no longer the lender's. The same attempt twice is an error.
-func (tx *Tx) StartRun(r task.Run) error {
-	if err := tx.startRun(r); err != nil {
-		return fmt.Errorf("start run %d of task %d: %w", r.Attempt, r.Task, err)
-	}
-	return nil
-}
-
-func (tx *Tx) startRun(r task.Run) error {
+func (tx *Tx) StartRun(r task.Run) (err error) {
+	defer wrap(&err, "start run %d of task %d", r.Attempt, r.Task)
 	terms, err := encodeTerms(r.Terms)
 	if err != nil {
 		return err
@@ -68,11 +62,7 @@ func (tx *Tx) VoidRun(seq int64, attempt int) error {
 // that is not over. A run that has an end already keeps it, and one that is
 // not known stays so.
 func (tx *Tx) FinishRun(r task.Run) (err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("finish run %d of task %d: %w", r.Attempt, r.Task, err)
-		}
-	}()
+	defer wrap(&err, "finish run %d of task %d", r.Attempt, r.Task)
 	was, found, err := tx.Run(task.RunName{Task: r.Task, Attempt: r.Attempt})
 	if err != nil || !found || !was.Finished.IsZero() || was.Settled {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"sync"
 )
 
@@ -129,4 +130,11 @@ func drain[T any](rows *sql.Rows, scan func(row) (T, error)) (list []T, err erro
 func one[T any](r row) (v T, err error) {
 	err = r.Scan(&v)
 	return v, err
+}
+
+// wrap adds to an error what failed.
+func wrap(err *error, what string, args ...any) {
+	if *err != nil {
+		*err = fmt.Errorf(what+": %w", append(args, *err)...)
+	}
 }

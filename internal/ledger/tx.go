@@ -57,16 +57,9 @@ func changed[T any](tx *Tx, scan func(row) (T, error), query string, args ...any
 }
 
 // Latest returns the highest revision of an id, and whether there is one.
-func (tx *Tx) Latest(id envelope.ID) (task.Task, bool, error) {
-	t, ok, err := tx.latest(id)
-	if err != nil {
-		return task.Task{}, false, fmt.Errorf("look up task %s: %w", id, err)
-	}
-	return t, ok, nil
-}
-
-func (tx *Tx) latest(id envelope.ID) (task.Task, bool, error) {
-	t, ok, err := first(background, tx.write, scanTask,
+func (tx *Tx) Latest(id envelope.ID) (t task.Task, ok bool, err error) {
+	defer wrap(&err, "look up task %s", id)
+	t, ok, err = first(background, tx.write, scanTask,
 		"SELECT "+taskColumns+" FROM tasks WHERE id = ? ORDER BY revision DESC LIMIT 1", string(id))
 	if ok {
 		tx.tasks[t.Seq] = t
@@ -81,30 +74,23 @@ func (tx *Tx) Raw(seq int64) ([]byte, error) {
 }
 
 // Latests is Latest for many ids at once; those that are not known are left out.
-func (tx *Tx) Latests(ids []envelope.ID) (map[envelope.ID]task.Task, error) {
-	found := map[envelope.ID]task.Task{}
-	err := inSteps(ids, func(some []any) error {
-		tasks, err := tx.latests(some)
+//
+// It asks first whether an id is known: mostly it is not, and a query of all columns for none
+// takes twice as long.
+func (tx *Tx) Latests(ids []envelope.ID) (found map[envelope.ID]task.Task, err error) {
+	defer wrap(&err, "look up %d tasks", len(ids))
+	found = map[envelope.ID]task.Task{}
+	return found, inSteps(ids, func(some []any) error {
+		there, err := all(background, tx.write, one[envelope.ID], thereQueries[len(some)], some...)
+		if len(there) == 0 || err != nil {
+			return err
+		}
+		tasks, err := all(background, tx.write, scanTask, latestsQueries[len(some)], some...)
 		for _, t := range tasks {
 			found[t.ID], tx.tasks[t.Seq] = t, t
 		}
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("look up %d tasks: %w", len(ids), err)
-	}
-	return found, nil
-}
-
-// latests asks the tables for the highest revision of each id, and first whether
-// there is one: mostly there is not, and a query of all columns for none takes
-// twice as long.
-func (tx *Tx) latests(ids []any) ([]task.Task, error) {
-	there, err := all(background, tx.write, one[envelope.ID], thereQueries[len(ids)], ids...)
-	if len(there) == 0 || err != nil {
-		return nil, err
-	}
-	return all(background, tx.write, scanTask, latestsQueries[len(ids)], ids...)
 }
 
 var (
@@ -122,19 +108,12 @@ func queriesOfLatest(columns string) map[int]string {
 }
 
 // Task returns the revision with this Seq, and whether there is one.
-func (tx *Tx) Task(seq int64) (task.Task, bool, error) {
-	t, ok, err := tx.task(seq)
-	if err != nil {
-		return task.Task{}, false, fmt.Errorf("look up task %d: %w", seq, err)
-	}
-	return t, ok, nil
-}
-
-func (tx *Tx) task(seq int64) (task.Task, bool, error) {
+func (tx *Tx) Task(seq int64) (t task.Task, ok bool, err error) {
 	if t, ok := tx.tasks[seq]; ok {
 		return t, true, nil
 	}
-	t, ok, err := first(background, tx.write, scanTask, taskQuery, seq)
+	defer wrap(&err, "look up task %d", seq)
+	t, ok, err = first(background, tx.write, scanTask, taskQuery, seq)
 	if ok {
 		tx.tasks[seq] = t
 	}
@@ -188,16 +167,7 @@ func (tx *Tx) Executed(id envelope.ID) (bool, error) {
 // Seq. Seq, Latest and ResultSum of t are ignored. A revision that is not
 // higher than the others of its id is an error, of Add or of its Update.
 func (tx *Tx) Add(t task.Task, raw []byte, waits ...task.Wait) (seq int64, err error) {
-	if seq, err = tx.add(t, raw); err == nil {
-		err = setWaits(tx, seq, nil, task.Change{Waits: waits})
-	}
-	if err != nil {
-		return 0, fmt.Errorf("add task %s: %w", t.ID, err)
-	}
-	return seq, nil
-}
-
-func (tx *Tx) add(t task.Task, raw []byte) (int64, error) {
+	defer wrap(&err, "add task %s", t.ID)
 	if t.Revision > 1 {
 		if err := tx.supersede(t); err != nil {
 			return 0, err
@@ -205,19 +175,18 @@ func (tx *Tx) add(t task.Task, raw []byte) (int64, error) {
 	}
 	t.Latest, t.ResultSum = true, ""
 	t.Until, t.Deadline, t.Received, t.Finished = exact(t.Until), exact(t.Deadline), exact(t.Received), exact(t.Finished)
-	seq, err := tx.insertTask(t, raw)
-	if err != nil {
+	if seq, err = tx.insertTask(t, raw); err != nil {
 		return 0, err
 	}
 	t.Seq = seq
 	tx.tasks[seq] = t
 	tx.counts.add(t.Requester, t.State, 1)
-	return seq, nil
+	return seq, setWaits(tx, seq, nil, task.Change{Waits: waits})
 }
 
 // supersede has the revisions before t no longer be the latest of their id.
 func (tx *Tx) supersede(t task.Task) error {
-	there, found, err := tx.latest(t.ID)
+	there, found, err := tx.Latest(t.ID)
 	if err != nil || !found {
 		return err
 	}
