@@ -168,6 +168,6 @@ func filterOf(f client.Filter) ledger.Filter {
 	return ledger.Filter{
 		States: f.States, Agent: f.Agent, Requester: f.Requester, Since: f.Since,
 		AfterSeq: f.After, NewestFirst: f.NewestFirst, All: f.All, Limit: f.Limit, CallbackFailed: f.CallbackFailed,
-		Statuses: f.Statuses, Kind: f.Kind, Type: f.Type,
+		Statuses: f.Statuses, Kind: f.Kind, Type: f.Type, Reasons: f.Reasons,
 	}
 }

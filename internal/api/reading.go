@@ -91,6 +91,9 @@ func filterIn(r *http.Request) (f client.Filter, err error) {
 	for _, name := range q["status"] {
 		f.Statuses = append(f.Statuses, envelope.Status(name))
 	}
+	for _, name := range q["reason"] {
+		f.Reasons = append(f.Reasons, task.Reason(name))
+	}
 	for _, label := range f.Labels {
 		if _, _, err := envelope.ParseLabel(label); err != nil {
 			return f, bad("label %q %w", label, err)

@@ -29,6 +29,7 @@ type Filter struct {
 	Statuses []envelope.Status // only results with one of these; nil: any
 	Kind     envelope.Kind     // of the error of the result
 	Type     string
+	Reasons  []task.Reason // only tasks that are held for one of these; nil: any
 
 	CallbackFailed bool // only finished tasks whose callback failed
 
@@ -48,6 +49,9 @@ func (f Filter) Query() url.Values {
 	}
 	for _, s := range f.Statuses {
 		q.Add("status", string(s))
+	}
+	for _, r := range f.Reasons {
+		q.Add("reason", string(r))
 	}
 	for _, word := range f.Words {
 		q.Add("word", word)

@@ -27,6 +27,8 @@ type Filter struct {
 	Statuses []envelope.Status // only results with one of these; nil: any
 	Kind     envelope.Kind     // of the error of a result; "": any
 
+	Reasons []task.Reason // only tasks that are held for one of these; nil: any
+
 	CallbackFailed bool // only tasks that are Done and lack a callback
 }
 
@@ -132,6 +134,11 @@ func (f Filter) where() (string, []any) {
 	need(!slices.Contains(f.states(), task.Done), "state <> 'done'") // as the partial index has it
 	need(len(states) < len(task.States()), "state IN ("+marks(len(states))+")", states...)
 	need(len(statuses) > 0, "status IN ("+marks(len(statuses))+")", statuses...)
+	reasons := make([]string, len(f.Reasons))
+	for i := range reasons {
+		reasons[i] = "instr(',' || reasons || ',', ',' || ? || ',') > 0"
+	}
+	need(len(reasons) > 0, "("+strings.Join(reasons, " OR ")+")", argumentsOf(f.Reasons)...)
 	need(f.Kind != "", "kind = ?", f.Kind)
 	need(f.Type != "", "type = ?", f.Type)
 	need(f.CallbackFailed, unsettled+" AND put = 1")

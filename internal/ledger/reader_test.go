@@ -103,6 +103,7 @@ func TestTasksPassTheFilter(t *testing.T) {
 	}
 	rows[3].Put, rows[5].Put, rows[5].Delivered = true, true, true
 	rows[3].Status, rows[5].Status, rows[5].Kind, rows[5].Type = envelope.OK, envelope.Failed, "timeout", "review"
+	rows[2].Reasons, rows[4].Reasons = []task.Reason{task.Capacity, task.Operator}, nil
 	rows[2].Agent, rows[3].Requester, rows[4].Received = "other", "somebody", noon.AddDate(0, 0, 1)
 	add(t, l, rows...)
 	for what, c := range map[string]struct {
@@ -117,6 +118,8 @@ func TestTasksPassTheFilter(t *testing.T) {
 		"since":             {ledger.Filter{Since: noon.AddDate(0, 0, 1)}, []string{"d.1"}},
 		"newest done":       {ledger.Filter{States: []task.State{task.Done}, NewestFirst: true, Limit: 1}, []string{"e.1"}},
 		"statuses":          {ledger.Filter{Statuses: []envelope.Status{envelope.Failed, envelope.OK}}, []string{"c.1", "e.1"}},
+		"reasons":           {ledger.Filter{Reasons: []task.Reason{task.Operator, task.Routing}}, []string{"b.1"}},
+		"a part of a word":  {ledger.Filter{Reasons: []task.Reason{task.Operator[1:]}}, nil},
 		"kind":              {ledger.Filter{Kind: "timeout"}, []string{"e.1"}},
 		"type":              {ledger.Filter{Type: "review"}, []string{"e.1"}},
 		"callback failed":   {ledger.Filter{CallbackFailed: true}, []string{"c.1"}},

@@ -3,7 +3,6 @@ package web
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -88,11 +87,7 @@ func (s *server) now(ctx context.Context, q question) (page, error) {
 	if d.Empty = len(newest) == 0; d.Empty {
 		d.Agent = s.anyAgent(ctx)
 	}
-	title := "Now"
-	if n := len(d.Waiting) + d.More; n > 0 {
-		title = fmt.Sprintf("(%d) Now", n)
-	}
-	return page{Name: "now", Title: title, Data: d}, d.addFailed(ctx, q, s.opts.Approve)
+	return page{Name: "now", Title: "Now", Data: d}, d.addFailed(ctx, q, s.opts.Approve)
 }
 
 // mostFailed is how many failures the first page lists, and lately is how old they may be.
@@ -173,6 +168,27 @@ func describe(tasks []client.Task, known map[envelope.ID]client.TaskDetails) {
 		asked, _ := details.Asked()
 		tasks[i].Description, tasks[i].Labels, tasks[i].ShortID = asked.Description, found.Labels, found.Task.ShortID
 	}
+}
+
+// waitersIn counts the tasks that wait for a person, as needsPerson has it.
+func waitersIn(ctx context.Context, daemon *client.Client) (n int, err error) {
+	var reasons []task.Reason
+	for _, f := range task.FactsOf(task.Reasons()) {
+		if f.NeedsPerson {
+			reasons = append(reasons, f.Reason)
+		}
+	}
+	for _, filter := range []client.Filter{
+		{States: []task.State{task.Review}}, {States: []task.State{task.Held}, Reasons: reasons},
+		{States: []task.State{task.Done}, CallbackFailed: true},
+	} {
+		one, err := daemon.Count(ctx, filter)
+		if err != nil {
+			return 0, err
+		}
+		n += one
+	}
+	return n, nil
 }
 
 // needsPerson reports whether a task waits for a person.

@@ -95,6 +95,7 @@ type page struct {
 	Token   string // for the forms; "" without a session
 	Approve bool
 	Now     time.Time
+	Waits   int    // tasks that wait for a person
 	Last    int64  // the last event that the page knows
 	Here    string // the URL of the page
 	Path    string
@@ -140,6 +141,9 @@ func (s *server) gather(r *http.Request, show showFunc) (page, error) {
 	}
 	p, err := show(r.Context(), question{r, rd, daemon, time.Now()})
 	p.Last = status.LastEvent
+	if err == nil {
+		p.Waits, err = waitersIn(r.Context(), daemon)
+	}
 	return p, err
 }
 

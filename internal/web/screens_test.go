@@ -32,6 +32,8 @@ var pages = []struct{ name, path, sees string }{
 	{"budgets", "/budgets", "ada"},
 	{"events", "/events", "task.finished"},
 	{"passkey", "/passkey", "Make a passkey"},
+	{"send", "/send", "Send a task"},
+	{"edit", "/tasks/rotate-keys-eu/edit", "Send the change"},
 }
 
 // lively is a world with the demo, in the state in which its agents work, wait and have failed.

@@ -99,6 +99,7 @@ function show(page) {
   last = Math.max(last, Number(page.body.dataset.last) || 0);
   document.title = page.title;
   morph($("#main"), $("#main", page));
+  if ($("nav", page)) morph($("nav"), $("nav", page));
   ready();
 }
 
@@ -251,6 +252,11 @@ if (single) {
 }
 $("#show-keys")?.addEventListener("click", () => $("#keys").showModal());
 document.addEventListener("keydown", (e) => {
+  if ((e.ctrlKey || e.metaKey) && e.key === "k" && $("#link")) {
+    e.preventDefault();
+    import("/palette.js").then((palette) => palette.open());
+    return;
+  }
   if (e.ctrlKey || e.metaKey || e.altKey || e.target.closest("input:not([type=range]), textarea, select, dialog[open]")) {
     if (e.key === "Escape") e.target.blur?.();
     return;
