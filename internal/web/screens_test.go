@@ -3,8 +3,10 @@ package web_test
 import (
 	"flag"
 	"fmt"
+	"image/png"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/cdproto/emulation"
@@ -12,6 +14,7 @@ import (
 
 	"mailboxd/internal/demo"
 	"mailboxd/internal/task"
+	"mailboxd/mailbox"
 )
 
 // pages are all pages with the data of the demo, by a name for a file.
@@ -37,9 +40,14 @@ var pages = []struct{ name, path, sees string }{
 }
 
 // lively is a world with the demo, in the state in which its agents work, wait and have failed.
-func lively(t *testing.T) (*tab, *world) {
+func lively(t *testing.T, changes ...func(*world)) (*tab, *world) {
 	t.Helper()
 	b, w := browser(t), newWorld(t)
+	for _, change := range changes {
+		w.stop(w.daemon)
+		change(w)
+		w.serve()
+	}
 	if err := demo.Begin(w.at.Root); err != nil {
 		t.Fatal(err)
 	}
@@ -107,5 +115,69 @@ func (b *tab) picture(path string) {
 	}
 	if err != nil {
 		b.t.Fatal(err)
+	}
+}
+
+var update = flag.Bool("update", false, "make the pictures of the documentation anew")
+
+// kept are the pictures of the documentation.
+var kept = []struct{ name, path, sees, in string }{
+	{"now", "/", "deploy-api-4.2", "README.md"},
+	{"task", "/tasks/fix-clock", "The clock is fixed", "docs/web.md"},
+	{"tasks", "/tasks", "release-notes-4.2", "docs/web.md"},
+}
+
+// answerToShow is an answer in Markdown.
+const answerToShow = "## The clock is fixed\n\nThe test read the **local** time zone, so it failed after 22:00 UTC. `clock.go` now takes a location, " +
+	"and the test sets it; see [the issue](https://example.org/issues/7).\n\n| test | before | after |\n| --- | ---: | ---: |\n" +
+	"| TestClock | 3 of 10 | 10 of 10 |\n| TestZone | 9 of 10 | 10 of 10 |\n\n```go\nfunc Now(at *time.Location) time.Time {\n\treturn time.Now().In(at)\n}\n```\n"
+
+// TestScreens makes the pictures of the documentation with -update. Without it, it checks that they
+// are there and that the documentation shows them.
+func TestScreens(t *testing.T) {
+	if *update {
+		takePictures(t)
+	}
+	for _, p := range kept {
+		path := "docs/pictures/" + p.name + ".png"
+		file, err := os.Open(filepath.Join("../..", path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		size, err := png.DecodeConfig(file)
+		_ = file.Close()
+		if err != nil || size.Width != 1280 {
+			t.Errorf("%s is %d wide, %v; want a picture of 1280", path, size.Width, err)
+		}
+		text, err := os.ReadFile(filepath.Join("../..", p.in))
+		if from, _ := filepath.Rel(filepath.Dir(p.in), path); err != nil || !strings.Contains(string(text), "("+from+")") {
+			t.Errorf("%s doesn't show %s (%v)", p.in, from, err)
+		}
+	}
+}
+
+// takePictures has the demo and a task of Claude Code shown.
+func takePictures(t *testing.T) {
+	t.Helper()
+	b, w := lively(t, func(w *world) { w.addClaude("claude", answerToShow) })
+	const line = `{"schema_version": "1.0", "task_id": "fix-clock", "requester_id": "eve", "target_agent": "claude", "target_role": "executor", ` +
+		`"task_type": "fix", "description": "TestClock fails each evening. Find out why, and fix it.", "input": {"refs": []}}`
+	if _, _, err := mailbox.Append(w.at.Root, []byte(line)); err != nil {
+		t.Fatal(err)
+	}
+	w.result("fix-clock")
+	b.scheme("light")
+	for _, p := range kept {
+		b.do(chromedp.EmulateViewport(1280, 860))
+		b.visit(p.path)
+		b.sees(p.sees)
+		b.do(chromedp.WaitVisible(`#link[data-state="live"]`))
+		shot, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+		if err == nil {
+			err = os.WriteFile(filepath.Join("../../docs/pictures", p.name+".png"), shot, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 }
