@@ -156,15 +156,21 @@ func TestScreens(t *testing.T) {
 	}
 }
 
+// sendWords sends a task in words.
+func (w *world) sendWords(id, agent, words string) {
+	w.t.Helper()
+	line := fmt.Sprintf(`{"schema_version": "1.0", "task_id": %q, "requester_id": "eve", "target_agent": %q, "target_role": "executor", `+
+		`"task_type": "fix", "description": %q, "input": {"refs": []}}`, id, agent, words)
+	if _, _, err := mailbox.Append(w.at.Root, []byte(line)); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 // takePictures has the demo and a task of Claude Code shown.
 func takePictures(t *testing.T) {
 	t.Helper()
 	b, w := lively(t, func(w *world) { w.addClaude("claude", answerToShow) })
-	const line = `{"schema_version": "1.0", "task_id": "fix-clock", "requester_id": "eve", "target_agent": "claude", "target_role": "executor", ` +
-		`"task_type": "fix", "description": "TestClock fails each evening. Find out why, and fix it.", "input": {"refs": []}}`
-	if _, _, err := mailbox.Append(w.at.Root, []byte(line)); err != nil {
-		t.Fatal(err)
-	}
+	w.sendWords("fix-clock", "claude", "TestClock fails each evening. Find out why, and fix it.")
 	w.result("fix-clock")
 	b.scheme("light")
 	for _, p := range kept {
