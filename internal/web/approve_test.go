@@ -2,7 +2,6 @@ package web_test
 
 import (
 	"crypto/ed25519"
-	"crypto/rand"
 	"fmt"
 	"net"
 	"net/http"
@@ -14,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
-	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
 
 	"mailboxd/envelope"
@@ -172,19 +170,7 @@ func TestThePageIsNeverWeakerThanTheProofOfTheApprover(t *testing.T) {
 	slowtest.SkipShort(t, "it waits for seconds")
 	t.Parallel()
 	w := newWorld(t)
-	_, key, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	signer, err := ssh.NewSignerFromSigner(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	line := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(signer.PublicKey())))
-	appendTo(t, w.config, fmt.Sprintf("approvers:\n  - {name: ada, uid: %d, proof: ssh, keys: [%q]}\n", os.Geteuid(), line))
-	w.stop(w.daemon)
-	w.serve()
-	w.env = append(w.env, "SSH_AUTH_SOCK="+serveAgent(t, w.dir, key))
+	w.withKey(t)
 	if err := demo.Begin(w.at.Root); err != nil {
 		t.Fatal(err)
 	}

@@ -225,6 +225,9 @@ func (d *taskData) addApprovals() {
 	}
 	if n := len(d.TaskDetails.Approvals); n > 0 {
 		d.Question = planOf(d.TaskDetails.Approvals[n-1])
+		if d.Row.Patch != "" {
+			d.Question = append(d.Question, fact{Name: "Patch", Value: "sha256 " + d.Row.Patch})
+		}
 	}
 }
 

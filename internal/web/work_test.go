@@ -1,6 +1,8 @@
 package web_test
 
 import (
+	"crypto/ed25519"
+	"crypto/rand"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -10,10 +12,14 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/client"
 	"mailboxd/internal/task"
+	"mailboxd/mailbox"
 )
 
 // withCoder is a mailbox with the agents of addCoder, and its page.
@@ -79,7 +85,12 @@ func (w *world) event(id envelope.ID, kind task.Kind) (data string) {
 func TestWorkIsAppliedOnceItsNumberWasTypedAtTheTerminal(t *testing.T) {
 	t.Parallel()
 	w, v := withCoder(t)
-	w.finished("coder", "t1")
+	w.sendTo("coder", "t1")
+	w.state("t1", task.Review)
+	if _, text := v.get("/tasks/t1"); !strings.Contains(text, "sha256 "+v.workForm("t1").Get("digest")) {
+		t.Errorf("the page of t1 does not name the patch that is approved: %s", text)
+	}
+	w.decide((*client.Client).Approve, "t1")
 	if _, text := v.get("/tasks/t1"); !strings.Contains(text, `data-verb="apply"`) || !strings.Contains(text, `data-verb="discard"`) {
 		t.Errorf("the page of t1 has no buttons for its work: %s", text)
 	}
@@ -162,5 +173,62 @@ func TestACookieAppliesNothing(t *testing.T) {
 	w.refusal(task.KindApprovalRefused, "another number was typed")
 	if got := w.file("main.txt"); got != "before\n" || w.event("t1", task.KindWorktreeApplied) != "" {
 		t.Errorf("main.txt is %q; want that nothing was applied", got)
+	}
+}
+
+// withKey has the daemon want signatures by an SSH key of the approver, which an ssh-agent has.
+func (w *world) withKey(t *testing.T) {
+	t.Helper()
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := ssh.NewSignerFromSigner(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(signer.PublicKey())))
+	appendTo(t, w.config, fmt.Sprintf("approvers:\n  - {name: ada, uid: %d, proof: ssh, keys: [%q]}\n", os.Geteuid(), line))
+	w.stop(w.daemon)
+	w.serve()
+	w.env = append(w.env, "SSH_AUTH_SOCK="+serveAgent(t, w.dir, key))
+}
+
+func TestAnApplicationNeedsTheSignatureThatTheApproverNeeds(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skipf("a worktree needs git: %v", err)
+	}
+	t.Parallel()
+	w := newWorld(t)
+	w.addCoder()
+	w.withKey(t)
+	v := w.visit(w.open())
+	line := `{"schema_version": "1.0", "task_id": "t1", "requester_id": "eve", "target_agent": "coder", "target_role": "executor", "task_type": "edit", "description": "edit it", "input": {"refs": [], "payload": {}}}`
+	if _, _, err := mailbox.Append(w.at.Root, []byte(line)); err != nil {
+		t.Fatal(err)
+	}
+	w.result("t1")
+	digest := v.workForm("t1").Get("digest")
+	for says, proof := range map[string]client.Signature{
+		"the proof of ada doesn't hold": {Expires: time.Now().Add(time.Minute), Signature: "x"},
+		"is valid for 5m0s":             {Expires: time.Now().Add(24 * time.Hour), Signature: "x"},
+	} {
+		w.do(func(daemon *client.Client) error {
+			_, err := daemon.Apply(t.Context(), "t1", client.ApplyOptions{Digest: digest, Proof: &proof})
+			if err == nil || !strings.Contains(err.Error(), says) {
+				t.Errorf("apply with a wrong signature: %v; want %q", err, says)
+			}
+			return nil
+		})
+	}
+	path, number := v.beginWork("apply", "t1")
+	w.question() // the agent has signed, and still the person is asked
+	if got := w.file("main.txt"); got != "before\n" {
+		t.Errorf("before the number was typed, main.txt is %q", got)
+	}
+	fmt.Fprintln(w.person, number)
+	w.until(func() bool { _, text := v.get(path); return strings.Contains(text, "<h1>Applied") })
+	if data := w.event("t1", task.KindWorktreeApplied); !strings.Contains(data, `"proof":"ssh"`) || !strings.Contains(data, "SSH SIGNATURE") || !strings.Contains(data, `"by":"ada"`) {
+		t.Errorf("the event says %s; want the signature of ada", data)
 	}
 }
