@@ -18,44 +18,43 @@ import (
 // rows is the import table: a package imports only from rows below its own. An entry is a package
 // with those in its folder, unless they have an entry of their own, and these import each other.
 var rows = [][]string{
-	{"cmd/mailboxd", "internal/torture", "internal/differential", "internal/realagents", "bench"}, // wiring, and what tests and measures the whole
-	{"internal/daemon"}, // the parts of a daemon
-	{"internal/backup"}, // copies of a mailbox
-	{"internal/doctor", "internal/lint", "internal/notice", "internal/web", "internal/demo"}, // checks of the installation and of files; notices of waiting tasks
-	{"internal/registry", "internal/compose"},                                                // agents and rules in force; requests of words or of earlier ones
-	{"internal/reader", "internal/setup"},                                                    // what commands read; first configuration and service
-	{"watcher", "internal/api", "internal/mcpserver", "internal/web/access"},                 // access
-	{"dispatch"},                         // engine: commands of people, and the next step after each change
-	{"dispatch/intake"},                  // engine: lines of task files
-	{"dispatch/executor"},                // engine: runs
-	{"dispatch/exchange"},                // engine: requests and messages
-	{"dispatch/outbox"},                  // engine: results and notifications
-	{"dispatch/store"},                   // engine: tasks
-	{"internal/config", "internal/view"}, // configuration, which only wiring and the registry import; words for people
-	{"internal/core", "internal/policy", "internal/agent", "internal/retention", "internal/replay"}, // parts; core and policy are pure
-	{"internal/conversation", "internal/route"},                                                     // rules of messages and of the choice of an agent, pure
-	{"mailbox", "envelope/dialect", "internal/ledger", "internal/schedule", "internal/runner", "internal/worker", "internal/schema", "internal/client", "internal/service", "internal/host", "internal/gate", "internal/confine", "internal/proof", "internal/worktree", "internal/gitfiles"}, // stores and system
-	{"internal/cgroup"},                       // cgroups of runs
-	{"internal/sandbox"},                      // options and filter of a sandbox, pure
-	{"internal/task"},                         // types of the domain, pure
-	{"envelope"},                              // types of the protocol
-	{"internal/quota", "internal/transcript"}, // what agents' programs print
-	{"internal/fault", "internal/strict", "internal/slowtest", "internal/breakout", "internal/term", "internal/exit", "internal/metrics", "internal/dirtree", "internal/mailboxd-needs-linux", "internal/realagents/fakemodel"}, // support: fault points, checks for tests, terminals, exit codes, memory of the process, directories that other programs left, the error of a build for another system
+	{"cmd/mailboxd", "internal/testtools", "bench"}, // wiring, and what tests and measures the whole
+	{"internal/operating"},                          // configuration, daemon, and checks of the installation
+	{"internal/access/web"},                         // the page, which reads as commands do
+	{"internal/cli"},                                // commands
+	{"watcher", "internal/access"},                  // ways in
+	{"dispatch"},                                    // engine: commands of people, and the next step after each change
+	{"dispatch/intake"},                             // engine: lines of task files
+	{"dispatch/executor"},                           // engine: runs
+	{"dispatch/exchange"},                           // engine: requests and messages
+	{"dispatch/outbox"},                             // engine: results and notifications
+	{"dispatch/store"},                              // engine: tasks
+	{"internal/cli/view"},                           // words for people
+	{"internal/running", "internal/stores/retention"},
+	{"mailbox", "internal/stores", "internal/access/client"},
+	{"internal/sandboxing"},
+	{"internal/decisions"}, // pure
+	{"envelope/dialect"},   // the protocols
+	{"envelope"},           // types of the protocols
+	{ // support
+		"internal/cli/term", "internal/cli/exit", "internal/stores/dirtree", "internal/operating/metrics", "internal/testtools/fault",
+		"internal/mailboxd-needs-linux",
+	},
 }
 
 // forbidden narrows the table: the packages on the left never import these,
 // although their row would let them.
 var forbidden = map[string][]string{
-	"dispatch":          {"internal/policy", "internal/agent"},
-	"dispatch/intake":   {"internal/policy", "internal/agent"},
-	"dispatch/executor": {"internal/policy", "internal/agent"},
-	"dispatch/exchange": {"internal/policy", "internal/agent"},
-	"dispatch/outbox":   {"internal/policy", "internal/agent"},
-	"dispatch/store":    {"internal/policy", "internal/agent"},
-	"envelope/dialect":  {"internal/fault", "internal/strict"}, // protocols need the types alone
+	"dispatch":          {"internal/decisions/policy", "internal/running/agent"},
+	"dispatch/intake":   {"internal/decisions/policy", "internal/running/agent"},
+	"dispatch/executor": {"internal/decisions/policy", "internal/running/agent"},
+	"dispatch/exchange": {"internal/decisions/policy", "internal/running/agent"},
+	"dispatch/outbox":   {"internal/decisions/policy", "internal/running/agent"},
+	"dispatch/store":    {"internal/decisions/policy", "internal/running/agent"},
+	"envelope/dialect":  {"internal/testtools/fault", "internal/testtools/strict"}, // protocols need the types alone
 	"watcher": {
 		"dispatch", "envelope", "mailbox",
-		"internal/policy", "internal/agent", "internal/ledger", "internal/runner",
+		"internal/decisions/policy", "internal/running/agent", "internal/stores/ledger", "internal/running/runner",
 	},
 }
 
@@ -64,24 +63,24 @@ var owners = map[string][]string{
 	"github.com/fsnotify/fsnotify":               {"watcher"},
 	"github.com/spf13/cobra":                     {"cmd/mailboxd"},
 	"github.com/spf13/cobra/doc":                 {"cmd/mailboxd"},
-	"github.com/spf13/viper":                     {"internal/config"},
-	"mailboxd/internal/config":                   {"cmd/mailboxd", "internal/daemon", "internal/registry"},
-	"database/sql":                               {"internal/ledger"},
-	"modernc.org/sqlite":                         {"internal/ledger"},
-	"github.com/Masterminds/semver/v3":           {"internal/route"},
-	"golang.org/x/crypto/ssh":                    {"internal/proof"},
-	"github.com/santhosh-tekuri/jsonschema/v6":   {"internal/schema"},
-	"github.com/modelcontextprotocol/go-sdk/mcp": {"internal/mcpserver"},
-	"github.com/bluekeyes/go-gitdiff/gitdiff":    {"internal/web"},
-	"github.com/alecthomas/chroma/v2":            {"internal/web", "internal/web/code"},
-	"github.com/yuin/goldmark":                   {"internal/web/agenttext"},
-	"github.com/yuin/goldmark/ast":               {"internal/web/agenttext"},
-	"github.com/yuin/goldmark/extension":         {"internal/web/agenttext"},
-	"github.com/yuin/goldmark/parser":            {"internal/web/agenttext"},
-	"github.com/yuin/goldmark/renderer":          {"internal/web/agenttext"},
-	"github.com/yuin/goldmark/renderer/html":     {"internal/web/agenttext"},
-	"github.com/yuin/goldmark/text":              {"internal/web/agenttext"},
-	"github.com/yuin/goldmark/util":              {"internal/web/agenttext"},
+	"github.com/spf13/viper":                     {"internal/operating/config"},
+	"mailboxd/internal/operating/config":         {"cmd/mailboxd", "internal/operating/daemon", "internal/operating/registry"},
+	"database/sql":                               {"internal/stores/ledger"},
+	"modernc.org/sqlite":                         {"internal/stores/ledger"},
+	"github.com/Masterminds/semver/v3":           {"internal/decisions/route"},
+	"golang.org/x/crypto/ssh":                    {"internal/access/proof"},
+	"github.com/santhosh-tekuri/jsonschema/v6":   {"internal/running/schema"},
+	"github.com/modelcontextprotocol/go-sdk/mcp": {"internal/access/mcpserver"},
+	"github.com/bluekeyes/go-gitdiff/gitdiff":    {"internal/access/web"},
+	"github.com/alecthomas/chroma/v2":            {"internal/access/web", "internal/access/web/code"},
+	"github.com/yuin/goldmark":                   {"internal/access/web/agenttext"},
+	"github.com/yuin/goldmark/ast":               {"internal/access/web/agenttext"},
+	"github.com/yuin/goldmark/extension":         {"internal/access/web/agenttext"},
+	"github.com/yuin/goldmark/parser":            {"internal/access/web/agenttext"},
+	"github.com/yuin/goldmark/renderer":          {"internal/access/web/agenttext"},
+	"github.com/yuin/goldmark/renderer/html":     {"internal/access/web/agenttext"},
+	"github.com/yuin/goldmark/text":              {"internal/access/web/agenttext"},
+	"github.com/yuin/goldmark/util":              {"internal/access/web/agenttext"},
 }
 
 func TestImportsGoOnlyToRowsBelow(t *testing.T) {
@@ -129,8 +128,8 @@ func judge(from, imported string) string {
 // and envelope alone, and nothing of the standard library that reaches the system,
 // waits or draws lots. They ask no clock.
 var pure = []string{
-	"internal/core", "internal/conversation", "internal/policy",
-	"internal/route", "internal/task", "internal/transcript",
+	"internal/decisions/core", "internal/decisions/conversation", "internal/decisions/policy",
+	"internal/decisions/route", "internal/decisions/task", "internal/running/transcript",
 }
 
 // fixed are the functions of envelope/dialect that a pure package may call: each depends
@@ -254,10 +253,10 @@ func TestClosureFollowsImports(t *testing.T) {
 	if got := closure(sources(t), "watcher"); len(got) != 0 {
 		t.Errorf("watcher reaches %v; want nothing of ours", got)
 	}
-	got := closure(sources(t), "internal/policy")
+	got := closure(sources(t), "internal/decisions/policy")
 	slices.Sort(got)
-	if !slices.Contains(got, "envelope") || slices.Contains(got, "internal/policy") {
-		t.Errorf("internal/policy reaches %v; want envelope among it, and not itself", got)
+	if !slices.Contains(got, "envelope") || slices.Contains(got, "internal/decisions/policy") {
+		t.Errorf("internal/decisions/policy reaches %v; want envelope among it, and not itself", got)
 	}
 }
 
@@ -301,13 +300,13 @@ func TestEveryPackageOpensWithASentence(t *testing.T) {
 func TestTheTableCatchesWhatItForbids(t *testing.T) {
 	for _, bad := range [][2]string{
 		{"envelope", "mailboxd/mailbox"},
-		{"mailbox", "mailboxd/internal/ledger"},
-		{"dispatch", "mailboxd/internal/policy"},
-		{"envelope/dialect", "mailboxd/internal/strict"},
+		{"mailbox", "mailboxd/internal/stores/ledger"},
+		{"dispatch", "mailboxd/internal/decisions/policy"},
+		{"envelope/dialect", "mailboxd/internal/testtools/strict"},
 		{"envelope/dialect", "mailboxd/mailbox"},
 		{"watcher", "mailboxd/envelope"},
 		{"dispatch", "github.com/fsnotify/fsnotify"},
-		{"internal/agent", "github.com/spf13/viper"},
+		{"internal/running/agent", "github.com/spf13/viper"},
 		{"mailbox", "database/sql"},
 		{"utils", "mailboxd/envelope"},
 		{"internal/utils", "mailboxd/envelope"},

@@ -8,27 +8,27 @@ import (
 	"strings"
 	"testing"
 
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
 )
 
 // holders are the packages that hold tasks and end holds, so they name reasons one by one. All others
-// ask the table in internal/task.
+// ask the table in internal/decisions/task.
 var holders = []string{
 	"dispatch", "dispatch/exchange", "dispatch/executor", "dispatch/intake", "dispatch/store",
-	"internal/core", "internal/conversation", "internal/policy", "internal/task",
-	"internal/agent",
+	"internal/decisions/core", "internal/decisions/conversation", "internal/decisions/policy", "internal/decisions/task",
+	"internal/running/agent",
 }
 
 // ofOneReason are the other files that name a reason, since what they do concerns that reason alone.
 var ofOneReason = map[string]string{
-	"internal/backup/restore.go":    "Recovered",
-	"internal/doctor/ledger.go":     "Recovered",
-	"internal/reader/hold.go":       "Capacity", // a short pause isn't worth a word
-	"internal/registry/registry.go": "Approval", // only an approval needs the plan of a run
-	"internal/view/agents.go":       "ProviderLimit",
-	"internal/web/actions.go":       "Operator", // what is held can't be held again
-	"internal/web/routing.go":       "Routing",
-	"internal/web/task.go":          "Routing",
+	"internal/operating/backup/restore.go":    "Recovered",
+	"internal/operating/doctor/ledger.go":     "Recovered",
+	"internal/cli/reader/hold.go":             "Capacity", // a short pause isn't worth a word
+	"internal/operating/registry/registry.go": "Approval", // only an approval needs the plan of a run
+	"internal/cli/view/agents.go":             "ProviderLimit",
+	"internal/access/web/actions.go":          "Operator", // what is held can't be held again
+	"internal/access/web/routing.go":          "Routing",
+	"internal/access/web/task.go":             "Routing",
 }
 
 func TestOnlyTheTableOfReasonsListsReasons(t *testing.T) {
@@ -36,7 +36,7 @@ func TestOnlyTheTableOfReasonsListsReasons(t *testing.T) {
 	found := map[string]string{}
 	for path, file := range sources(t) {
 		path = filepath.ToSlash(path)
-		if strings.HasSuffix(path, "_test.go") || strings.HasPrefix(path, "internal/task/") {
+		if strings.HasSuffix(path, "_test.go") || strings.HasPrefix(path, "internal/decisions/task/") {
 			continue
 		}
 		for node := range ast.Preorder(file) {
@@ -72,7 +72,7 @@ func isReason(of ast.Expr) bool {
 // reasonConstants returns the names of the constants of the reasons.
 func reasonConstants(t *testing.T) (names []string) {
 	t.Helper()
-	for node := range ast.Preorder(sources(t)[filepath.FromSlash("internal/task/reason.go")]) {
+	for node := range ast.Preorder(sources(t)[filepath.FromSlash("internal/decisions/task/reason.go")]) {
 		spec, ok := node.(*ast.ValueSpec)
 		if !ok || spec.Type == nil {
 			continue

@@ -132,7 +132,7 @@ func longLived(t *testing.T) map[string]*ast.StructType {
 	structs := map[string]*ast.StructType{}
 	for path, file := range sources(t) {
 		dir := filepath.ToSlash(filepath.Dir(path))
-		known := dir == "internal/ledger" || dir == "internal/schedule" ||
+		known := dir == "internal/stores/ledger" || dir == "internal/running/schedule" ||
 			dir == "dispatch" || strings.HasPrefix(dir, "dispatch/")
 		if !known || strings.HasSuffix(path, "_test.go") {
 			continue

@@ -33,7 +33,7 @@ var oldWords = []string{
 // program instead. The code and pages at plainPaths have none of them.
 var (
 	unclear    = []string{"nobody", "somebody"}
-	plainPaths = []string{"internal/ledger/", "envelope/", "internal/agent/", "bench/", "docs/performance.md"}
+	plainPaths = []string{"internal/stores/ledger/", "envelope/", "internal/running/agent/", "bench/", "docs/performance.md"}
 )
 
 // TestTextsOfTheStoresNameTheirSubjects searches code and pages without tests. A released
@@ -179,7 +179,7 @@ func tracked(t *testing.T) []string {
 	}
 	foreign := []string{
 		"words_test.go", "go.sum", "LICENSE", "examples/upstream/",
-		"internal/strict/testdata/", "internal/agent/testdata/",
+		"internal/testtools/strict/testdata/", "internal/running/agent/testdata/",
 	}
 	return slices.DeleteFunc(strings.Split(strings.TrimRight(string(out), "\x00"), "\x00"), func(path string) bool {
 		return slices.ContainsFunc(foreign, func(prefix string) bool { return strings.HasPrefix(filepath.ToSlash(path), prefix) })

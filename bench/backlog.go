@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"mailboxd/internal/client"
+	"mailboxd/internal/access/client"
 	"mailboxd/mailbox"
 )
 

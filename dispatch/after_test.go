@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"testing"
 
-	"mailboxd/internal/ledger"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/stores/ledger"
 )
 
 // after is the member of a line that names the task to wait for.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
 )
 
 // Every CLowl or CAP line that asks for a task with a readable id ends in exactly one result

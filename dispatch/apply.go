@@ -9,8 +9,8 @@ import (
 
 	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
-	"mailboxd/internal/task"
-	"mailboxd/internal/worktree"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/stores/worktree"
 )
 
 // An Application is where the work of a task went.

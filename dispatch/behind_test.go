@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/stores/ledger"
 )
 
 // A daemon that is killed while it cancels a task may have ended a later revision that

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
 )
 
 // appended writes the lines of new tasks to a task file at once.

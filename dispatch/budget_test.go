@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
 )
 
 func tokens(n int64) envelope.Budget { return envelope.Budget{Tokens: &n} }

@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mailboxd/internal/core"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/core"
+	"mailboxd/internal/decisions/task"
 )
 
 // blocked starts an engine with a directory in the place of a callback's file, and has a

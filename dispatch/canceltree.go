@@ -9,8 +9,8 @@ import (
 
 	"mailboxd/dispatch/executor"
 	"mailboxd/envelope"
-	"mailboxd/internal/core"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/core"
+	"mailboxd/internal/decisions/task"
 )
 
 // CancelTree cancels a task as Cancel does, and then all open tasks below it: those that its

@@ -9,7 +9,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
 )
 
 // A mishap is how one code of CLowl's comes to be: what its sender, who is called

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/stores/ledger"
 	"mailboxd/mailbox"
 )
 

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
 	"mailboxd/mailbox"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
 )
 
 // hands plays an agent that hands its work on in CLowl, and has the last word

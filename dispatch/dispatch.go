@@ -14,9 +14,9 @@ import (
 	"mailboxd/dispatch/intake"
 	"mailboxd/dispatch/outbox"
 	"mailboxd/dispatch/store"
-	"mailboxd/internal/retention"
-	"mailboxd/internal/runner"
-	"mailboxd/internal/schedule"
+	"mailboxd/internal/running/runner"
+	"mailboxd/internal/running/schedule"
+	"mailboxd/internal/stores/retention"
 	"mailboxd/mailbox"
 )
 

@@ -6,8 +6,8 @@ import (
 	"mailboxd/dispatch"
 	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/stores/ledger"
 )
 
 // Refused revisions of one task are shown at once, so a later one may be first.

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/stores/ledger"
 )
 
 // drafts counts the open files in results/ that have no name.

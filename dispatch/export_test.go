@@ -6,9 +6,9 @@ import (
 
 	"mailboxd/dispatch/executor"
 	"mailboxd/envelope"
-	"mailboxd/internal/core"
-	"mailboxd/internal/schedule"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/core"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/running/schedule"
 )
 
 // What a goroutine does that was kept, while others went on, after it had read a

@@ -7,7 +7,7 @@ import (
 
 	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
 )
 
 // CAP-32.

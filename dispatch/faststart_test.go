@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
-	"mailboxd/internal/retention"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/stores/ledger"
+	"mailboxd/internal/stores/retention"
 )
 
 // newAloneEngine makes an engine with one slot, whose runs have directories: a

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/slowtest"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/testtools/slowtest"
 )
 
 func TestATaskThatWaitsForABudgetIsWokenAlsoWhenTheRunsOfAnotherCannotBeRead(t *testing.T) {

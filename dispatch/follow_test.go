@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"mailboxd/dispatch"
-	"mailboxd/internal/slowtest"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/testtools/slowtest"
 )
 
 // wantNothingRemembered fails the test when a task that is over is still looked at.

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/stores/ledger"
 )
 
 // alone runs the test anew in a process of its own, and reports whether this is

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"mailboxd/dispatch/store"
-	"mailboxd/internal/route"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/route"
+	"mailboxd/internal/decisions/task"
 )
 
 // A Health says whether an agent can take a task now (CLUTCH-78).

@@ -8,9 +8,9 @@ import (
 	"mailboxd/dispatch/executor"
 	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
-	"mailboxd/internal/conversation"
-	"mailboxd/internal/core"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/conversation"
+	"mailboxd/internal/decisions/core"
+	"mailboxd/internal/decisions/task"
 )
 
 // removeHeld removes a task from the held tasks. The returned function ends its backoff; the

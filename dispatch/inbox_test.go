@@ -13,8 +13,8 @@ import (
 
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
-	"mailboxd/internal/core"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/core"
+	"mailboxd/internal/decisions/task"
 )
 
 // answered takes words for an answer that cost five tokens; "?" is none.

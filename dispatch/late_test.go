@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
 )
 
 // Who has read a task may be kept for a while, and come when it is another one.

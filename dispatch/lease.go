@@ -15,11 +15,11 @@ import (
 	"mailboxd/dispatch/outbox"
 	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
-	"mailboxd/internal/core"
-	"mailboxd/internal/fault"
-	"mailboxd/internal/runner"
-	"mailboxd/internal/schedule"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/core"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/running/runner"
+	"mailboxd/internal/running/schedule"
+	"mailboxd/internal/testtools/fault"
 )
 
 // leases gives tasks to programs that fetch them, and takes their answers.

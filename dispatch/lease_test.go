@@ -9,9 +9,9 @@ import (
 	"mailboxd/dispatch"
 	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
-	"mailboxd/internal/core"
-	"mailboxd/internal/ledger"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/core"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/stores/ledger"
 )
 
 // claim claims what is oldest in the inbox of the editor.

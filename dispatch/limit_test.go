@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/schedule"
-	"mailboxd/internal/slowtest"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/running/schedule"
+	"mailboxd/internal/testtools/slowtest"
 )
 
 // limited is the outcome of a run that reached a limit, until a time.

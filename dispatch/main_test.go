@@ -5,7 +5,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"mailboxd/internal/slowtest"
+	"mailboxd/internal/testtools/slowtest"
 )
 
 func TestMain(m *testing.M) {

@@ -6,8 +6,8 @@ import (
 
 	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
-	"mailboxd/internal/metrics"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/operating/metrics"
 )
 
 // An agent chooses the word of its status, and every user can read metrics.textfile.

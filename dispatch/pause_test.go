@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"mailboxd/dispatch/store"
-	"mailboxd/internal/slowtest"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/testtools/slowtest"
 )
 
 func TestAPauseOutlastsARestartAndResumeLetsEverythingGo(t *testing.T) {

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"mailboxd/internal/core"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/core"
+	"mailboxd/internal/decisions/task"
 )
 
 // crowded starts an engine with one slot, which a task "busy" has, while the

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"mailboxd/dispatch/store"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
 )
 
 // Intake does not put the result files of the tasks that it refuses. It would wait for the disk

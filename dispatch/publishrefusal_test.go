@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/slowtest"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/testtools/slowtest"
 )
 
 // refusing is a judge that refuses the tasks of nobody.

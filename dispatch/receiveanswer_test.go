@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/fault"
-	"mailboxd/internal/slowtest"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/testtools/fault"
+	"mailboxd/internal/testtools/slowtest"
 )
 
 // Row 47.

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/stores/ledger"
 )
 
 func cncl(mid, from, pid string) string {

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
 )
 
 // CLOWL-14 to CLOWL-17.

@@ -10,9 +10,9 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"mailboxd/internal/ledger"
-	"mailboxd/internal/strict"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/stores/ledger"
+	"mailboxd/internal/testtools/strict"
 	"mailboxd/mailbox"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
 )
 
 // CLOWL-30, CLOWL-35, CAP-19, CAP-21.

@@ -15,9 +15,9 @@ import (
 	"mailboxd/dispatch"
 	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
-	"mailboxd/internal/runner"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/running/runner"
+	"mailboxd/internal/stores/ledger"
 	"mailboxd/mailbox"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
 )
 
 // loseLedger spoils the ledger of an engine that is not running.

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/core"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/core"
+	"mailboxd/internal/decisions/task"
 )
 
 // A reader finds who held what in every result, also where no agent ran.

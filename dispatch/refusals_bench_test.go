@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
 )
 
 // BenchmarkAcceptedAndRefused has the two rates side by side. Lines of 1 KB come

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
 )
 
 // shutOut is what comes of a run whose agent is not logged in.

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"mailboxd/dispatch/store"
-	"mailboxd/internal/core"
-	"mailboxd/internal/ledger"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/core"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/stores/ledger"
 )
 
 // HoldRestored holds every open task of a ledger that was restored from a backup, and has the

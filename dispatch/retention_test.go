@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"mailboxd/internal/retention"
-	"mailboxd/internal/slowtest"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/stores/retention"
+	"mailboxd/internal/testtools/slowtest"
 )
 
 const year = 365 * 24 * time.Hour

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
 )
 
 // A task that is run again has the name of its request and a row of its own.

@@ -6,7 +6,7 @@ import (
 
 	"mailboxd/dispatch/executor"
 	"mailboxd/dispatch/store"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
 )
 
 func TestBackoffDoublesUpToFiveMinutes(t *testing.T) {

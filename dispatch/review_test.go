@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
-	"mailboxd/internal/runner"
-	"mailboxd/internal/slowtest"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/running/runner"
+	"mailboxd/internal/stores/ledger"
+	"mailboxd/internal/testtools/slowtest"
 	"mailboxd/mailbox"
 )
 

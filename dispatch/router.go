@@ -7,9 +7,9 @@ import (
 
 	"mailboxd/dispatch/outbox"
 	"mailboxd/dispatch/store"
-	"mailboxd/internal/core"
-	"mailboxd/internal/fault"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/core"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/testtools/fault"
 )
 
 // A router chooses the agents of held tasks that name none, in the order of the queue. It chooses when an

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/retention"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/stores/retention"
 	"mailboxd/mailbox"
 )
 

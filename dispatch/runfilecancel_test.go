@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
 )
 
 // wantRejected wants so many lines to be refused by now.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
 )
 
 // A run in a sandbox copies the Clutch request of somebody else's failed task, with a higher attempt.

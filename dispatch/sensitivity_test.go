@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
 )
 
 // upTo is a policy by which an agent sees at most what is internal, and those who

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"mailboxd/dispatch/store"
-	"mailboxd/internal/slowtest"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/testtools/slowtest"
 )
 
 // A run that never began for want of disk or files says nothing of its task,

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/slowtest"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/testtools/slowtest"
 )
 
 func holding(envelope.Task, time.Time) task.Verdict {

@@ -14,9 +14,9 @@ import (
 
 	"mailboxd/dispatch"
 	"mailboxd/envelope"
-	"mailboxd/internal/core"
-	"mailboxd/internal/runner"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/core"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/running/runner"
 )
 
 func TestAnAnswerThatCannotBeReadIsReadAgainForAQuarterOfAnHour(t *testing.T) {

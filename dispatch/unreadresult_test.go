@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/fault"
-	"mailboxd/internal/slowtest"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/testtools/fault"
+	"mailboxd/internal/testtools/slowtest"
 )
 
 var passing = []syscall.Errno{unix.EIO, unix.ENOMEM, unix.EMFILE, unix.ENFILE, unix.ESTALE}

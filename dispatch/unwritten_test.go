@@ -10,9 +10,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mailboxd/internal/fault"
-	"mailboxd/internal/slowtest"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/testtools/fault"
+	"mailboxd/internal/testtools/slowtest"
 )
 
 var writeErrors = []syscall.Errno{

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/slowtest"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/testtools/slowtest"
 )
 
 // A wake is how a task is held for a reason, and what ends that.

@@ -8,8 +8,8 @@ import (
 
 	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
-	"mailboxd/internal/task"
-	"mailboxd/internal/worktree"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/stores/worktree"
 )
 
 // What a person can do with the work of a task.

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/fault"
+	"mailboxd/internal/testtools/fault"
 )
 
 // OwnTasks is the file for Append, beside AINL's tasks/openclaw_agent_tasks.jsonl

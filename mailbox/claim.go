@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"mailboxd/internal/fault"
+	"mailboxd/internal/testtools/fault"
 )
 
 // rootName is the file in a state directory with the path of its mailbox.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/dirtree"
+	"mailboxd/internal/stores/dirtree"
 )
 
 // A Kept is data with a retention time: a run directory, a result in the history, or the

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mailboxd/internal/fault"
+	"mailboxd/internal/testtools/fault"
 )
 
 // locate creates a missing directory and returns its real path.

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/fault"
+	"mailboxd/internal/testtools/fault"
 )
 
 // PutResult creates results/<id>.json (AINL-83) completely and on disk, or not at all. It

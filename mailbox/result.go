@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/fault"
+	"mailboxd/internal/testtools/fault"
 )
 
 // MaxResult is the largest result file, in bytes, that ReadResult reads.

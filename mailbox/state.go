@@ -16,8 +16,8 @@ import (
 	"github.com/google/uuid"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/dirtree"
-	"mailboxd/internal/fault"
+	"mailboxd/internal/stores/dirtree"
+	"mailboxd/internal/testtools/fault"
 )
 
 const (

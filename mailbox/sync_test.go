@@ -40,7 +40,7 @@ var durable = map[string]func(box *mailbox.Box, state *mailbox.State) error{
 	},
 }
 
-// A marker of internal/fault also fires where its sync is missing, so the system calls count.
+// A marker of internal/testtools/fault also fires where its sync is missing, so the system calls count.
 func TestADurableFileIsSyncedBeforeItIsNamedAndSoIsItsDirectory(t *testing.T) {
 	for what, want := range map[string][]string{
 		"nameless result": {"sync box/results/*", "link"},

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"mailboxd/internal/slowtest"
+	"mailboxd/internal/testtools/slowtest"
 	"mailboxd/watcher"
 )
 

@@ -11,7 +11,7 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
-	"mailboxd/internal/slowtest"
+	"mailboxd/internal/testtools/slowtest"
 	"mailboxd/watcher"
 )
 

@@ -8,12 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mailboxd/internal/agent"
-	"mailboxd/internal/client"
-	"mailboxd/internal/config"
-	"mailboxd/internal/reader"
-	"mailboxd/internal/task"
-	"mailboxd/internal/view"
+	"mailboxd/internal/access/client"
+	"mailboxd/internal/cli/reader"
+	"mailboxd/internal/cli/view"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/operating/config"
+	"mailboxd/internal/running/agent"
 )
 
 func agentsCommand(g *globals) *cobra.Command {

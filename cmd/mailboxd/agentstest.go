@@ -12,13 +12,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/client"
-	"mailboxd/internal/config"
-	"mailboxd/internal/doctor"
-	"mailboxd/internal/exit"
-	"mailboxd/internal/reader"
-	"mailboxd/internal/term"
-	"mailboxd/internal/view"
+	"mailboxd/internal/access/client"
+	"mailboxd/internal/cli/exit"
+	"mailboxd/internal/cli/reader"
+	"mailboxd/internal/cli/term"
+	"mailboxd/internal/cli/view"
+	"mailboxd/internal/operating/config"
+	"mailboxd/internal/operating/doctor"
 )
 
 func agentsTestCommand(g *globals) *cobra.Command {

@@ -5,10 +5,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mailboxd/internal/client"
-	"mailboxd/internal/reader"
-	"mailboxd/internal/term"
-	"mailboxd/internal/view"
+	"mailboxd/internal/access/client"
+	"mailboxd/internal/cli/reader"
+	"mailboxd/internal/cli/term"
+	"mailboxd/internal/cli/view"
 )
 
 func applyCommand(g *globals) *cobra.Command {

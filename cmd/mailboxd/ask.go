@@ -9,12 +9,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/agent"
-	"mailboxd/internal/compose"
-	"mailboxd/internal/config"
-	"mailboxd/internal/exit"
-	"mailboxd/internal/reader"
-	"mailboxd/internal/term"
+	"mailboxd/internal/cli/compose"
+	"mailboxd/internal/cli/exit"
+	"mailboxd/internal/cli/reader"
+	"mailboxd/internal/cli/term"
+	"mailboxd/internal/operating/config"
+	"mailboxd/internal/running/agent"
 )
 
 // askFlags are sendFlags for a task in words.

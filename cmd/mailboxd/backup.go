@@ -7,10 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mailboxd/internal/backup"
-	"mailboxd/internal/config"
-	"mailboxd/internal/exit"
-	"mailboxd/internal/term"
+	"mailboxd/internal/cli/exit"
+	"mailboxd/internal/cli/term"
+	"mailboxd/internal/operating/backup"
+	"mailboxd/internal/operating/config"
 )
 
 func backupCommand(g *globals) *cobra.Command {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"mailboxd/internal/backup"
-	"mailboxd/internal/slowtest"
+	"mailboxd/internal/operating/backup"
+	"mailboxd/internal/testtools/slowtest"
 )
 
 // A daemon takes tasks, and is killed again and again, while backups are made. The last

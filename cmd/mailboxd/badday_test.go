@@ -20,9 +20,9 @@ import (
 
 	_ "modernc.org/sqlite"
 
-	"mailboxd/internal/confine"
-	"mailboxd/internal/host"
-	"mailboxd/internal/slowtest"
+	"mailboxd/internal/running/host"
+	"mailboxd/internal/sandboxing/confine"
+	"mailboxd/internal/testtools/slowtest"
 )
 
 // condition says what scripts may ask for: [root] is a user that may mount, [sandbox] a machine

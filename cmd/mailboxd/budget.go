@@ -6,11 +6,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mailboxd/internal/config"
-	"mailboxd/internal/exit"
-	"mailboxd/internal/reader"
-	"mailboxd/internal/task"
-	"mailboxd/internal/view"
+	"mailboxd/internal/cli/exit"
+	"mailboxd/internal/cli/reader"
+	"mailboxd/internal/cli/view"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/operating/config"
 )
 
 func budgetCommand(g *globals) *cobra.Command {

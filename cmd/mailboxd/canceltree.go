@@ -7,9 +7,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/client"
-	"mailboxd/internal/term"
-	"mailboxd/internal/view"
+	"mailboxd/internal/access/client"
+	"mailboxd/internal/cli/term"
+	"mailboxd/internal/cli/view"
 )
 
 // A treeCancel cancels a task, and the tasks below it if that is wanted.

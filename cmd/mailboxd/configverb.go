@@ -9,8 +9,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
-	"mailboxd/internal/config"
-	"mailboxd/internal/term"
+	"mailboxd/internal/cli/term"
+	"mailboxd/internal/operating/config"
 )
 
 func configCommand(g *globals) *cobra.Command {

@@ -5,10 +5,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mailboxd/internal/client"
-	"mailboxd/internal/config"
-	"mailboxd/internal/exit"
-	"mailboxd/internal/reader"
+	"mailboxd/internal/access/client"
+	"mailboxd/internal/cli/exit"
+	"mailboxd/internal/cli/reader"
+	"mailboxd/internal/operating/config"
 )
 
 // locationOf returns where the mailbox of a configuration is.

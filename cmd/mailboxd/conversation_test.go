@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"mailboxd/internal/slowtest"
+	"mailboxd/internal/testtools/slowtest"
 	"mailboxd/watcher"
 )
 

@@ -10,12 +10,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/client"
-	"mailboxd/internal/exit"
-	"mailboxd/internal/reader"
-	"mailboxd/internal/task"
-	"mailboxd/internal/term"
-	"mailboxd/internal/view"
+	"mailboxd/internal/access/client"
+	"mailboxd/internal/cli/exit"
+	"mailboxd/internal/cli/reader"
+	"mailboxd/internal/cli/term"
+	"mailboxd/internal/cli/view"
+	"mailboxd/internal/decisions/task"
 )
 
 // approveAll approves all tasks that wait for the person: those that it shows at the terminal, with

@@ -22,14 +22,14 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/client"
-	"mailboxd/internal/config"
-	"mailboxd/internal/daemon"
-	"mailboxd/internal/demo"
-	"mailboxd/internal/exit"
-	"mailboxd/internal/reader"
-	"mailboxd/internal/term"
-	"mailboxd/internal/view"
+	"mailboxd/internal/access/client"
+	"mailboxd/internal/cli/demo"
+	"mailboxd/internal/cli/exit"
+	"mailboxd/internal/cli/reader"
+	"mailboxd/internal/cli/term"
+	"mailboxd/internal/cli/view"
+	"mailboxd/internal/operating/config"
+	"mailboxd/internal/operating/daemon"
 	"mailboxd/mailbox"
 )
 

@@ -14,9 +14,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"mailboxd/internal/client"
-	"mailboxd/internal/reader"
-	"mailboxd/internal/term"
+	"mailboxd/internal/access/client"
+	"mailboxd/internal/cli/reader"
+	"mailboxd/internal/cli/term"
 )
 
 func TestTheDemoDoesNotSayThatTheTaskIsHeldWhenItCannotReadIt(t *testing.T) {

@@ -5,9 +5,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mailboxd/internal/reader"
-	"mailboxd/internal/term"
-	"mailboxd/internal/view"
+	"mailboxd/internal/cli/reader"
+	"mailboxd/internal/cli/term"
+	"mailboxd/internal/cli/view"
 )
 
 func diffCommand(g *globals) *cobra.Command {

@@ -16,9 +16,9 @@ import (
 	"testing"
 	"time"
 
-	"mailboxd/internal/host"
-	"mailboxd/internal/setup"
-	"mailboxd/internal/slowtest"
+	"mailboxd/internal/operating/setup"
+	"mailboxd/internal/running/host"
+	"mailboxd/internal/testtools/slowtest"
 )
 
 // Each page is one person at one terminal: its blocks run one after the other

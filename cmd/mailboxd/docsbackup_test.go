@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"mailboxd/internal/slowtest"
+	"mailboxd/internal/testtools/slowtest"
 )
 
 // section returns a part of a page, from its heading to the next one.

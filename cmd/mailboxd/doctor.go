@@ -6,10 +6,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mailboxd/internal/config"
-	"mailboxd/internal/doctor"
-	"mailboxd/internal/exit"
-	"mailboxd/internal/runner"
+	"mailboxd/internal/cli/exit"
+	"mailboxd/internal/operating/config"
+	"mailboxd/internal/operating/doctor"
+	"mailboxd/internal/running/runner"
 )
 
 func doctorCommand(g *globals) *cobra.Command {

@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/exit"
-	"mailboxd/internal/reader"
+	"mailboxd/internal/cli/exit"
+	"mailboxd/internal/cli/reader"
 )
 
 // forEach calls do with each argument. Of several, an error does not keep the others from

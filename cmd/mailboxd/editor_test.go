@@ -9,8 +9,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/client"
-	"mailboxd/internal/config"
+	"mailboxd/internal/access/client"
+	"mailboxd/internal/operating/config"
 )
 
 // editor answers tasks at the socket as an editor does, for an agent that is not

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"mailboxd/internal/slowtest"
+	"mailboxd/internal/testtools/slowtest"
 )
 
 // cleanTests runs the tests in an environment of their own: what the person who

@@ -7,11 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mailboxd/internal/client"
-	"mailboxd/internal/exit"
-	"mailboxd/internal/reader"
-	"mailboxd/internal/term"
-	"mailboxd/internal/view"
+	"mailboxd/internal/access/client"
+	"mailboxd/internal/cli/exit"
+	"mailboxd/internal/cli/reader"
+	"mailboxd/internal/cli/term"
+	"mailboxd/internal/cli/view"
 )
 
 // eventFlags say which events to print.

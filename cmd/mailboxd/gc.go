@@ -9,12 +9,12 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
-	"mailboxd/internal/client"
-	"mailboxd/internal/config"
-	"mailboxd/internal/daemon"
-	"mailboxd/internal/reader"
-	"mailboxd/internal/retention"
-	"mailboxd/internal/term"
+	"mailboxd/internal/access/client"
+	"mailboxd/internal/cli/reader"
+	"mailboxd/internal/cli/term"
+	"mailboxd/internal/operating/config"
+	"mailboxd/internal/operating/daemon"
+	"mailboxd/internal/stores/retention"
 )
 
 func gcCommand(g *globals) *cobra.Command {

@@ -14,13 +14,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/api"
-	"mailboxd/internal/client"
-	"mailboxd/internal/ledger"
-	"mailboxd/internal/reader"
-	"mailboxd/internal/task"
-	"mailboxd/internal/term"
-	"mailboxd/internal/view"
+	"mailboxd/internal/access/api"
+	"mailboxd/internal/access/client"
+	"mailboxd/internal/cli/reader"
+	"mailboxd/internal/cli/term"
+	"mailboxd/internal/cli/view"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/stores/ledger"
 	"mailboxd/mailbox"
 )
 

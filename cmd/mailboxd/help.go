@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"mailboxd/internal/exit"
-	"mailboxd/internal/term"
+	"mailboxd/internal/cli/exit"
+	"mailboxd/internal/cli/term"
 )
 
 // helpColumns is the width of help texts, and widestHelp that on a wider terminal.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mailboxd/internal/term"
+	"mailboxd/internal/cli/term"
 )
 
 // TestEveryHelpTextFitsAScreenAndHasAnExample reads the help of every command.

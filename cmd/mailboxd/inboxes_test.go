@@ -12,9 +12,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
-	"mailboxd/internal/strict"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/stores/ledger"
+	"mailboxd/internal/testtools/strict"
 )
 
 // holdToDialects holds every line of some files to its dialect: strict FILE...

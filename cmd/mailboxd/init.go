@@ -6,10 +6,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mailboxd/internal/config"
-	"mailboxd/internal/exit"
-	"mailboxd/internal/setup"
-	"mailboxd/internal/term"
+	"mailboxd/internal/cli/exit"
+	"mailboxd/internal/cli/term"
+	"mailboxd/internal/operating/config"
+	"mailboxd/internal/operating/setup"
 )
 
 func initCommand(g *globals) *cobra.Command {

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"mailboxd/internal/agent"
-	"mailboxd/internal/config"
-	"mailboxd/internal/setup"
+	"mailboxd/internal/operating/config"
+	"mailboxd/internal/operating/setup"
+	"mailboxd/internal/running/agent"
 )
 
 // agentsOf reads a configuration as serve does, agents and all.

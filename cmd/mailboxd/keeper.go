@@ -9,7 +9,7 @@ import (
 	"runtime/debug"
 	"syscall"
 
-	"mailboxd/internal/runner"
+	"mailboxd/internal/running/runner"
 	"mailboxd/mailbox"
 )
 

@@ -12,9 +12,9 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"mailboxd/internal/ledger"
-	"mailboxd/internal/reader"
-	"mailboxd/internal/task"
+	"mailboxd/internal/cli/reader"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/stores/ledger"
 )
 
 // notInScripts has what no script can produce, each with the test that produces it.

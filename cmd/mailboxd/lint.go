@@ -5,9 +5,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mailboxd/internal/config"
-	"mailboxd/internal/exit"
-	"mailboxd/internal/lint"
+	"mailboxd/internal/cli/exit"
+	"mailboxd/internal/cli/lint"
+	"mailboxd/internal/operating/config"
 )
 
 // lintFlags name files by what they hold, spelled as AINL's own validator

@@ -16,14 +16,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mailboxd/internal/breakout"
-	"mailboxd/internal/config"
-	"mailboxd/internal/confine"
-	"mailboxd/internal/daemon"
-	"mailboxd/internal/exit"
-	"mailboxd/internal/gate"
-	"mailboxd/internal/runner"
-	"mailboxd/internal/term"
+	"mailboxd/internal/cli/exit"
+	"mailboxd/internal/cli/term"
+	"mailboxd/internal/operating/config"
+	"mailboxd/internal/operating/daemon"
+	"mailboxd/internal/running/runner"
+	"mailboxd/internal/sandboxing/breakout"
+	"mailboxd/internal/sandboxing/confine"
+	"mailboxd/internal/sandboxing/gate"
 )
 
 func main() {

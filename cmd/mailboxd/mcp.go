@@ -14,11 +14,11 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
-	"mailboxd/internal/client"
-	"mailboxd/internal/config"
-	"mailboxd/internal/mcpserver"
-	"mailboxd/internal/reader"
-	"mailboxd/internal/term"
+	"mailboxd/internal/access/client"
+	"mailboxd/internal/access/mcpserver"
+	"mailboxd/internal/cli/reader"
+	"mailboxd/internal/cli/term"
+	"mailboxd/internal/operating/config"
 	"mailboxd/watcher"
 )
 

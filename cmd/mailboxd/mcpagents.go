@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"mailboxd/internal/config"
-	"mailboxd/internal/mcpserver"
+	"mailboxd/internal/access/mcpserver"
+	"mailboxd/internal/operating/config"
 )
 
 // agentsFor lists the agents that a requester may send tasks to. An agent that has a

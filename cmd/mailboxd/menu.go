@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mailboxd/internal/exit"
+	"mailboxd/internal/cli/exit"
 )
 
 // commandGroups are the groups of the help, in order. Other commands come last.

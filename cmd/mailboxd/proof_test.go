@@ -17,7 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sys/unix"
 
-	"mailboxd/internal/client"
+	"mailboxd/internal/access/client"
 )
 
 // call asks the control socket, as a program does that has only the connection:

@@ -8,11 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mailboxd/internal/client"
-	"mailboxd/internal/exit"
-	"mailboxd/internal/reader"
-	"mailboxd/internal/task"
-	"mailboxd/internal/term"
+	"mailboxd/internal/access/client"
+	"mailboxd/internal/cli/exit"
+	"mailboxd/internal/cli/reader"
+	"mailboxd/internal/cli/term"
+	"mailboxd/internal/decisions/task"
 )
 
 // psFlags say which tasks to list, and how.

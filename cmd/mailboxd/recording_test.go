@@ -19,7 +19,7 @@ var (
 )
 
 // recording has the scripts run another build, and keeps what they leave behind, so that
-// internal/differential can compare two builds.
+// internal/testtools/differential can compare two builds.
 type recording struct{ daemon, into string }
 
 // newRecording puts the build of the flag first in PATH.

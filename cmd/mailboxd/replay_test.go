@@ -10,9 +10,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"mailboxd/internal/api"
-	"mailboxd/internal/ledger"
-	"mailboxd/internal/strict"
+	"mailboxd/internal/access/api"
+	"mailboxd/internal/stores/ledger"
+	"mailboxd/internal/testtools/strict"
 )
 
 // holdReplays replays every run of the ledgers of a script: each line is strict Clutch, and what

@@ -5,10 +5,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mailboxd/internal/client"
-	"mailboxd/internal/reader"
-	"mailboxd/internal/route"
-	"mailboxd/internal/view"
+	"mailboxd/internal/access/client"
+	"mailboxd/internal/cli/reader"
+	"mailboxd/internal/cli/view"
+	"mailboxd/internal/decisions/route"
 )
 
 func routeCommand(g *globals) *cobra.Command {

@@ -7,11 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mailboxd/internal/exit"
-	"mailboxd/internal/lint"
-	"mailboxd/internal/reader"
-	"mailboxd/internal/schema"
-	"mailboxd/internal/term"
+	"mailboxd/internal/cli/exit"
+	"mailboxd/internal/cli/lint"
+	"mailboxd/internal/cli/reader"
+	"mailboxd/internal/cli/term"
+	"mailboxd/internal/running/schema"
 )
 
 func schemaCommand(g *globals) *cobra.Command {

@@ -14,10 +14,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/config"
-	"mailboxd/internal/exit"
-	"mailboxd/internal/reader"
-	"mailboxd/internal/term"
+	"mailboxd/internal/cli/exit"
+	"mailboxd/internal/cli/reader"
+	"mailboxd/internal/cli/term"
+	"mailboxd/internal/operating/config"
 )
 
 // sendFlags describe a task, and what to do after sending it.

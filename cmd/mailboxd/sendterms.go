@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/exit"
+	"mailboxd/internal/cli/exit"
 )
 
 // termFlags are the optional terms of a task.

@@ -4,9 +4,9 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
-	"mailboxd/internal/config"
-	"mailboxd/internal/daemon"
-	"mailboxd/internal/term"
+	"mailboxd/internal/cli/term"
+	"mailboxd/internal/operating/config"
+	"mailboxd/internal/operating/daemon"
 )
 
 func serveCommand(g *globals) *cobra.Command {

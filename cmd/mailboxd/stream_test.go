@@ -17,8 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"mailboxd/internal/config"
-	"mailboxd/internal/reader"
+	"mailboxd/internal/cli/reader"
+	"mailboxd/internal/operating/config"
 )
 
 // recorder prints the event stream from the first event to the end of the daemon,

@@ -15,13 +15,13 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/api"
-	"mailboxd/internal/client"
-	"mailboxd/internal/exit"
-	"mailboxd/internal/ledger"
-	"mailboxd/internal/reader"
-	"mailboxd/internal/task"
-	"mailboxd/internal/view"
+	"mailboxd/internal/access/api"
+	"mailboxd/internal/access/client"
+	"mailboxd/internal/cli/exit"
+	"mailboxd/internal/cli/reader"
+	"mailboxd/internal/cli/view"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/stores/ledger"
 	"mailboxd/mailbox"
 )
 

@@ -8,10 +8,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/exit"
-	"mailboxd/internal/reader"
-	"mailboxd/internal/term"
-	"mailboxd/internal/view"
+	"mailboxd/internal/cli/exit"
+	"mailboxd/internal/cli/reader"
+	"mailboxd/internal/cli/term"
+	"mailboxd/internal/cli/view"
 )
 
 func waitCommand(g *globals) *cobra.Command {

@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/client"
-	"mailboxd/internal/reader"
-	"mailboxd/internal/term"
+	"mailboxd/internal/access/client"
+	"mailboxd/internal/cli/reader"
+	"mailboxd/internal/cli/term"
 )
 
 // follow shows the list until the command is stopped.

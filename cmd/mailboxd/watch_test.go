@@ -10,10 +10,10 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/client"
-	"mailboxd/internal/reader"
-	"mailboxd/internal/task"
-	"mailboxd/internal/term"
+	"mailboxd/internal/access/client"
+	"mailboxd/internal/cli/reader"
+	"mailboxd/internal/cli/term"
+	"mailboxd/internal/decisions/task"
 )
 
 // leavingDaemon lists one running task, and stops when it is asked for the details.

@@ -12,12 +12,12 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"mailboxd/internal/config"
-	"mailboxd/internal/daemon"
-	"mailboxd/internal/demo"
-	"mailboxd/internal/term"
-	"mailboxd/internal/view"
-	"mailboxd/internal/web"
+	"mailboxd/internal/access/web"
+	"mailboxd/internal/cli/demo"
+	"mailboxd/internal/cli/term"
+	"mailboxd/internal/cli/view"
+	"mailboxd/internal/operating/config"
+	"mailboxd/internal/operating/daemon"
 )
 
 func webCommand(g *globals) *cobra.Command {

@@ -6,8 +6,8 @@ import (
 
 	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
-	"mailboxd/internal/fault"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/testtools/fault"
 )
 
 // mayAnswer reports whether a result file may answer a task. An agent that fetches its tasks

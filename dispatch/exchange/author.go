@@ -5,7 +5,7 @@ import (
 
 	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
 )
 
 // WrittenBy attributes a submission to the task whose run wrote its line, because the line is

@@ -8,9 +8,9 @@ import (
 	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
-	"mailboxd/internal/conversation"
-	"mailboxd/internal/core"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/conversation"
+	"mailboxd/internal/decisions/core"
+	"mailboxd/internal/decisions/task"
 )
 
 // A Completer applies the outcomes of runs to their tasks.

@@ -11,10 +11,10 @@ import (
 	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
-	"mailboxd/internal/conversation"
-	"mailboxd/internal/core"
-	"mailboxd/internal/ledger"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/conversation"
+	"mailboxd/internal/decisions/core"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/stores/ledger"
 )
 
 // delegation makes a submission of a delegated task: a child task, which is judged like any

@@ -8,8 +8,8 @@ import (
 	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
-	"mailboxd/internal/conversation"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/conversation"
+	"mailboxd/internal/decisions/task"
 )
 
 // OnFailure returns the operator's action for a failed run (CAP-32); nothing when the run did

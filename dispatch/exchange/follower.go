@@ -7,10 +7,10 @@ import (
 
 	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
-	"mailboxd/internal/conversation"
-	"mailboxd/internal/core"
-	"mailboxd/internal/ledger"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/conversation"
+	"mailboxd/internal/decisions/core"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/stores/ledger"
 )
 
 // A sender may give several requests one idempotency key. The first one is carried out. Each

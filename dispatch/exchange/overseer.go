@@ -13,9 +13,9 @@ import (
 	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
-	"mailboxd/internal/conversation"
-	"mailboxd/internal/core"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/conversation"
+	"mailboxd/internal/decisions/core"
+	"mailboxd/internal/decisions/task"
 )
 
 // An Overseer has the answers of agents reviewed by the agents' overseers.

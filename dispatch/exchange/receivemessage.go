@@ -10,8 +10,8 @@ import (
 	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
-	"mailboxd/internal/conversation"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/conversation"
+	"mailboxd/internal/decisions/task"
 )
 
 // receiveInfo delivers a message and wakes the tasks that wait for it (CLOWL-22, CAP-18). An

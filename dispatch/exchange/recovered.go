@@ -7,9 +7,9 @@ import (
 
 	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
-	"mailboxd/internal/core"
-	"mailboxd/internal/runner"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/core"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/running/runner"
 )
 
 // HoldRecovered holds a task that may have run before the ledger was lost: only a person can

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"mailboxd/dispatch/store"
-	"mailboxd/internal/core"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/core"
+	"mailboxd/internal/decisions/task"
 )
 
 // ReevaluateReview ends a review whose time is over. First it moves away a result file that

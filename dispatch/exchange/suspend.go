@@ -9,9 +9,9 @@ import (
 
 	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
-	"mailboxd/internal/conversation"
-	"mailboxd/internal/core"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/conversation"
+	"mailboxd/internal/decisions/core"
+	"mailboxd/internal/decisions/task"
 )
 
 // maxRuns is how many runs of a task may end without an answer.

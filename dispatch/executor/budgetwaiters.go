@@ -7,8 +7,8 @@ import (
 	"slices"
 	"sync"
 
-	"mailboxd/internal/core"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/core"
+	"mailboxd/internal/decisions/task"
 )
 
 // BudgetWaiters are the tasks that wait until runs release a part of a limit, oldest first.

@@ -6,11 +6,11 @@ import (
 
 	"mailboxd/dispatch/exchange"
 	"mailboxd/dispatch/store"
-	"mailboxd/internal/core"
-	"mailboxd/internal/fault"
-	"mailboxd/internal/runner"
-	"mailboxd/internal/schedule"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/core"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/running/runner"
+	"mailboxd/internal/running/schedule"
+	"mailboxd/internal/testtools/fault"
 )
 
 // An Executor starts the runs of queued tasks, and continues the runs of an earlier daemon.

@@ -6,8 +6,8 @@ import (
 
 	"mailboxd/dispatch/exchange"
 	"mailboxd/envelope"
-	"mailboxd/internal/schedule"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/running/schedule"
 )
 
 // FreshTasks holds tasks that were just queued, as they were read, so that a task that starts

@@ -6,7 +6,7 @@ import (
 
 	"mailboxd/dispatch/exchange"
 	"mailboxd/envelope"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
 )
 
 // A line that is kept keeps the whole block that was read with it, so lines from

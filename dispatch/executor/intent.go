@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"mailboxd/dispatch/store"
-	"mailboxd/internal/core"
-	"mailboxd/internal/fault"
-	"mailboxd/internal/runner"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/core"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/running/runner"
+	"mailboxd/internal/testtools/fault"
 )
 
 // Intend makes durable that the job is about to start, or to wait for its agent to fetch it. It

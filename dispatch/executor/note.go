@@ -5,9 +5,9 @@ import (
 	"sync"
 	"time"
 
-	"mailboxd/internal/ledger"
-	"mailboxd/internal/runner"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/running/runner"
+	"mailboxd/internal/stores/ledger"
 )
 
 // noteAfter is the age at which the process of a run is recorded. The process of a shorter run

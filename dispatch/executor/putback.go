@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"mailboxd/dispatch/store"
-	"mailboxd/internal/core"
-	"mailboxd/internal/schedule"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/core"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/running/schedule"
 )
 
 // putBack holds a task until Release when its run did nothing for lack of something that only a

@@ -4,10 +4,10 @@ import (
 	"context"
 
 	"mailboxd/dispatch/store"
-	"mailboxd/internal/core"
-	"mailboxd/internal/runner"
-	"mailboxd/internal/schedule"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/core"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/running/runner"
+	"mailboxd/internal/running/schedule"
 )
 
 // RecoverRun continues a run of an earlier daemon. A run that never began is void and starts

@@ -6,7 +6,7 @@ import (
 
 	"mailboxd/dispatch/exchange"
 	"mailboxd/envelope"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
 )
 
 // NewRunDir returns the empty directory of an attempt whose intent comes next. The error wraps

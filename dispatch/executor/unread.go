@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"mailboxd/dispatch/store"
-	"mailboxd/internal/core"
-	"mailboxd/internal/runner"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/core"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/running/runner"
 )
 
 // A Rereading says how an unreadable answer is read again: after Pause, which doubles up to

@@ -11,9 +11,9 @@ import (
 	"mailboxd/dispatch/executor"
 	"mailboxd/dispatch/outbox"
 	"mailboxd/dispatch/store"
-	"mailboxd/internal/fault"
-	"mailboxd/internal/ledger"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/stores/ledger"
+	"mailboxd/internal/testtools/fault"
 	"mailboxd/mailbox"
 )
 

@@ -6,8 +6,8 @@ import (
 
 	"mailboxd/dispatch/exchange"
 	"mailboxd/dispatch/store"
-	"mailboxd/internal/fault"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/testtools/fault"
 )
 
 // deadLetters returns the dead letters of lines that are no valid envelope, in their form in

@@ -9,10 +9,10 @@ import (
 	"mailboxd/dispatch/exchange"
 	"mailboxd/dispatch/executor"
 	"mailboxd/dispatch/store"
-	"mailboxd/internal/core"
-	"mailboxd/internal/fault"
-	"mailboxd/internal/schedule"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/core"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/running/schedule"
+	"mailboxd/internal/testtools/fault"
 )
 
 // fastStart prepares a submission to start in its own transaction; nil when it has to wait for

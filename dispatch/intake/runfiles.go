@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
 	"mailboxd/mailbox"
 )
 

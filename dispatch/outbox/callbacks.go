@@ -10,7 +10,7 @@ import (
 	"syscall"
 
 	"mailboxd/dispatch/store"
-	"mailboxd/internal/runner"
+	"mailboxd/internal/running/runner"
 )
 
 // maxAttempts limits the attempts at callbacks that fail because of the file in their place. It

@@ -13,9 +13,9 @@ import (
 	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
-	"mailboxd/internal/core"
-	"mailboxd/internal/fault"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/core"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/testtools/fault"
 )
 
 // InboxOf returns the file below the mailbox to which messages for a participant are appended:

@@ -9,10 +9,10 @@ import (
 	"slices"
 
 	"mailboxd/dispatch/store"
-	"mailboxd/internal/conversation"
-	"mailboxd/internal/fault"
-	"mailboxd/internal/ledger"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/conversation"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/stores/ledger"
+	"mailboxd/internal/testtools/fault"
 )
 
 // Displace moves the result of an earlier revision to the history. A reader finds "not

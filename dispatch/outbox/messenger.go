@@ -8,11 +8,11 @@ import (
 	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
-	"mailboxd/internal/conversation"
-	"mailboxd/internal/core"
-	"mailboxd/internal/fault"
-	"mailboxd/internal/ledger"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/conversation"
+	"mailboxd/internal/decisions/core"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/stores/ledger"
+	"mailboxd/internal/testtools/fault"
 )
 
 // A Messenger records the messages of the daemon and its agents, notifies requesters, and

@@ -7,8 +7,8 @@ import (
 
 	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/stores/ledger"
 )
 
 // A Publisher puts result files into place and makes callbacks.

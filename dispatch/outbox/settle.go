@@ -12,10 +12,10 @@ import (
 	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
-	"mailboxd/internal/fault"
-	"mailboxd/internal/ledger"
-	"mailboxd/internal/runner"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/running/runner"
+	"mailboxd/internal/stores/ledger"
+	"mailboxd/internal/testtools/fault"
 )
 
 // A publication is the durable result of a task, with what its publication needs.

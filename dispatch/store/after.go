@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/core"
-	"mailboxd/internal/ledger"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/core"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/stores/ledger"
 )
 
 // judgeAfter holds a task that names another one, until that one has ended. If that one didn't end

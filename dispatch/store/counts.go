@@ -4,9 +4,9 @@ import (
 	"sync"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/core"
-	"mailboxd/internal/metrics"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/core"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/operating/metrics"
 )
 
 // Counts counts what happened since the start of the daemon, for metrics. Agents that are not

@@ -4,8 +4,8 @@ import (
 	"math"
 	"testing"
 
-	"mailboxd/internal/metrics"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/operating/metrics"
 )
 
 func TestTheSumOfCostsDoesNotOverflow(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/core"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/core"
+	"mailboxd/internal/decisions/task"
 )
 
 // A Loader returns the tasks that a command concerns, as a transaction sees them.

@@ -6,7 +6,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
 )
 
 func TestTheFieldsOfAnEventAreWrittenAsJSONIs(t *testing.T) {

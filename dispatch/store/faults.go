@@ -12,7 +12,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
 	"mailboxd/mailbox"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
 )
 
 func TestASharedFaultEndsWithTheTaskThatReportedItLast(t *testing.T) {

@@ -7,9 +7,9 @@ import (
 	"unique"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/conversation"
-	"mailboxd/internal/core"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/conversation"
+	"mailboxd/internal/decisions/core"
+	"mailboxd/internal/decisions/task"
 )
 
 // A heldTask is the part of a held task that is kept in memory. Any number of tasks may be

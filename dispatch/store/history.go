@@ -7,8 +7,8 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
-	"mailboxd/internal/conversation"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/conversation"
+	"mailboxd/internal/decisions/task"
 )
 
 // A HistoryMark is the part of a conversation that a run got when it began. The zero value is

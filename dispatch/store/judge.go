@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/core"
-	"mailboxd/internal/schedule"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/core"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/running/schedule"
 )
 
 // Judge lets policy decide on a task. The findings are those of its decoding; one that refuses

@@ -8,11 +8,11 @@ import (
 	"github.com/rs/zerolog"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/retention"
-	"mailboxd/internal/route"
-	"mailboxd/internal/runner"
-	"mailboxd/internal/schedule"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/route"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/running/runner"
+	"mailboxd/internal/running/schedule"
+	"mailboxd/internal/stores/retention"
 	"mailboxd/mailbox"
 )
 

@@ -5,8 +5,8 @@ import (
 	"errors"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/ledger"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/stores/ledger"
 )
 
 // OverseerOf returns the approver of the answer of a task: that of its agent, or else the one

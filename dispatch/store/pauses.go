@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"mailboxd/internal/schedule"
+	"mailboxd/internal/running/schedule"
 )
 
 // Pauses knows the paused agents, as the ledger has them.

@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/route"
+	"mailboxd/internal/decisions/route"
 )
 
 // A Presence knows what configured agents announced about themselves (CLUTCH-34). Nobody proves

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sync"
 
-	"mailboxd/internal/schedule"
+	"mailboxd/internal/running/schedule"
 )
 
 // RecentRuns knows the runs that have ended since the last look at the task lines. The requests

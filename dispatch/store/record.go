@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/route"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/route"
+	"mailboxd/internal/decisions/task"
 )
 
 // recentPerAgent is how many runs of an agent count.

@@ -7,7 +7,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
 	"mailboxd/mailbox"
 )
 

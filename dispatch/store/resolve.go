@@ -5,9 +5,9 @@ import (
 	"errors"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/conversation"
-	"mailboxd/internal/ledger"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/conversation"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/stores/ledger"
 )
 
 // A Finder looks up the tasks that a message may name: as a transaction sees them, or as

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/core"
-	"mailboxd/internal/route"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/core"
+	"mailboxd/internal/decisions/route"
+	"mailboxd/internal/decisions/task"
 )
 
 // A Chooser chooses the agents of tasks that name none.

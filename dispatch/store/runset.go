@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/core"
-	"mailboxd/internal/schedule"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/core"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/running/schedule"
 	"mailboxd/mailbox"
 )
 

@@ -8,9 +8,9 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"mailboxd/internal/ledger"
-	"mailboxd/internal/schedule"
-	"mailboxd/internal/task"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/running/schedule"
+	"mailboxd/internal/stores/ledger"
 	"mailboxd/mailbox"
 )
 

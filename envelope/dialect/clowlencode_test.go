@@ -13,7 +13,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
-	"mailboxd/internal/strict"
+	"mailboxd/internal/testtools/strict"
 )
 
 // saidInCLowl encodes a message and holds the line to the protocol.

@@ -8,7 +8,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
-	"mailboxd/internal/strict"
+	"mailboxd/internal/testtools/strict"
 )
 
 // askedInCLowl is a task that a CLowl REQ asks radar for.

@@ -12,7 +12,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
-	"mailboxd/internal/strict"
+	"mailboxd/internal/testtools/strict"
 )
 
 // clutchLine is a task.request with nothing left out.

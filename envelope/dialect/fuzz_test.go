@@ -11,7 +11,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
-	"mailboxd/internal/strict"
+	"mailboxd/internal/testtools/strict"
 )
 
 // seeds are lines of every dialect and kind.

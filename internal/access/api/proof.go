@@ -1,0 +1,127 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/access/client"
+	"mailboxd/internal/access/proof"
+	"mailboxd/internal/cli/view"
+	"mailboxd/internal/decisions/core"
+	"mailboxd/internal/decisions/task"
+)
+
+// statement answers with what the caller has to sign to decide about a task.
+func (d *Server) statement(r *http.Request) (any, error) {
+	id, err := idIn(r)
+	if err != nil {
+		return nil, err
+	}
+	decision := task.Decision(r.FormValue("decision"))
+	verb, known := map[task.Decision]string{task.Approved: "approve", task.Denied: "deny"}[decision]
+	if !known {
+		return nil, bad("decision: must be approved or denied")
+	}
+	who, err := d.person(r, verb, id, r.FormValue("as"))
+	if err != nil {
+		return nil, err
+	}
+	row, asked, needed, err := d.engine.Question(r.Context(), verb, id)
+	if err != nil {
+		return nil, err
+	}
+	if seen := r.FormValue("seen"); seen != "" && seen != asked.Digest {
+		return nil, d.changed(r.Context(), verb, id, seen)
+	}
+	approvers := d.opts.Proofs()
+	asked.Decision, asked.Proof.Expires = decision, approvers.Expiry(time.Now())
+	s := approvers.StatementOf(row, asked)
+	answer := client.Statement{
+		Mailbox: s.Mailbox, Task: s.Task, Revision: s.Revision, Stage: s.Stage, Decision: string(s.Decision),
+		Digest: s.Digest, Asked: s.Asked, Expires: s.Expires, Approver: who.Name(asked.Approver),
+	}
+	if approver := approvers.Find(answer.Approver); approver != nil {
+		needed = max(needed, approver.Min)
+		addKeys(&answer, approver)
+	}
+	answer.Needs = max(needed, who.Needs(row)).String()
+	return answer, nil
+}
+
+// proven adds to a person the proof of a decision: the number that is typed at the caller's
+// terminal, or the signature that the caller sent. With both, the signature is the proof, and
+// counts once the number was typed.
+func (d *Server) proven(ctx context.Context, who core.Person, verb string, id envelope.ID, word client.Decision) (core.Person, error) {
+	who.Digest = word.Digest
+	if word.Digest != "" {
+		if _, asked, _, err := d.engine.Question(ctx, verb, id); err != nil {
+			return who, err
+		} else if asked.Digest != word.Digest {
+			return who, d.changed(ctx, verb, id, word.Digest)
+		}
+	}
+	if word.Patch != "" {
+		details, err := d.records.Details(ctx, id)
+		if err != nil {
+			return who, err
+		}
+		if is := details.PatchShown(); is != word.Patch {
+			return who, &client.Error{Kind: client.Conflict, Message: fmt.Sprintf(
+				"%s %s: the patch is another one than was shown: it was sha256 %.64q, and is sha256 %q; look at it again: %s", verb, id, word.Patch, is, view.Command("diff", id))}
+		}
+	}
+	if word.Terminal {
+		var err error
+		if who, err = d.confirmed(ctx, who, verb, id, word); err != nil {
+			return who, err
+		}
+	}
+	if word.Proof != nil {
+		kind := cmp.Or(word.Proof.Kind, proof.KindSSH)
+		if kind != proof.KindSSH && kind != proof.KindPasskey {
+			return who, bad("proof.kind: must be ssh or passkey")
+		}
+		who.Proof = task.Proof{Kind: kind, Expires: word.Proof.Expires, Signature: word.Proof.Signature, Key: proof.FingerprintOf(kind, word.Proof.Signature)}
+	}
+	return who, nil
+}
+
+// confirmed has a person type a number at the caller's terminal. The decision is about the
+// question that was asked then.
+func (d *Server) confirmed(ctx context.Context, who core.Person, verb string, id envelope.ID, word client.Decision) (core.Person, error) {
+	_, asked, _, err := d.engine.Question(ctx, verb, id)
+	if err != nil {
+		return who, err
+	}
+	if who.Digest != "" && who.Digest != asked.Digest {
+		return who, d.changed(ctx, verb, id, who.Digest)
+	}
+	who.Digest = asked.Digest
+	p, question := peerIn(ctx), fmt.Sprintf("mailboxd: %s asks to %s the task %s.", who, verb, id)
+	if word.Number != "" || !word.Unseen {
+		details, err := d.records.Details(ctx, id)
+		if err != nil {
+			return who, err
+		}
+		text, shown := (&view.Details{TaskDetails: details}).AskedContent()
+		if shown.Digest != asked.Digest {
+			return who, d.changed(ctx, verb, id, asked.Digest)
+		}
+		question += "\n" + text
+	}
+	question += view.NoteContent(word.Note, word.Again)
+	terminal, err := confirmAtTerminal(ctx, p, question, word.Number)
+	if err == nil {
+		who.Proof = task.Proof{Kind: proof.KindTerminal, Terminal: terminal}
+		return who, nil
+	}
+	why := "the decision was not confirmed at a terminal: " + err.Error()
+	if err := d.engine.RefuseApproval(context.WithoutCancel(ctx), id, p.String(), why); err != nil {
+		return who, err
+	}
+	return who, forbidden("%s may not %s: %s", p, verb, why)
+}

@@ -1,0 +1,226 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/access/client"
+	"mailboxd/internal/cli/reader"
+	"mailboxd/internal/cli/view"
+	"mailboxd/internal/decisions/task"
+)
+
+// A row is a task in a list, with what it waits for.
+type row struct {
+	client.Task
+	Wait    string // what it waits for
+	Next    string // what a person can do, in words
+	Doing   string // how far its agent is
+	Began   time.Time
+	Budget  string // what its run may cost
+	Asked   client.Approval
+	Patch   string // the digest of the patch that is shown with an answer; "" for none
+	Actions []action
+}
+
+// Retries reports whether the task can be retried.
+func (r row) Retries() bool {
+	return slices.ContainsFunc(r.Actions, func(a action) bool { return a.Verb == "retry" })
+}
+
+// Asks reports whether the agent of the task asked a question.
+func (r row) Asks() bool { return task.EndedBy(r.Held, task.Answer) }
+
+// nowData is what the first page shows.
+type nowData struct {
+	Waiting []row // for a person
+	Running []row
+	Fetched []row  // in an inbox: their agent fetches them, or has fetched them
+	Failed  []row  // the latest of the last day
+	Agent   string // of the configuration, for the first task; "" for none
+	Faults  []client.Fault
+	Paused  []string
+	Counts  []count
+	Done    int // in the last hour
+	Bad     int // in the last hour, without success
+	Chart   chart
+	Empty   bool // there is no task at all
+	Later   int  // tasks that wait for something else
+	More    int  // tasks that wait for a person and are not listed
+}
+
+// A count is how many tasks are in a state.
+type count struct {
+	State task.State
+	N     int
+}
+
+// mostShown is how many tasks a part of the first page lists.
+const mostShown = 50
+
+// mostHeld is how many tasks are searched for those that wait for a person.
+const mostHeld = 1000
+
+// now shows what needs a person, and what runs.
+func (s *server) now(ctx context.Context, q question) (page, error) {
+	status, err := q.daemon.Status(ctx)
+	if err != nil {
+		return page{}, err
+	}
+	d := nowData{Faults: status.Faults, Paused: status.Paused}
+	for _, state := range view.OpenStates() {
+		d.Counts = append(d.Counts, count{state, status.Open[string(state)]})
+	}
+	if err := d.addOpen(ctx, q, s.opts.Approve); err != nil {
+		return page{}, err
+	}
+	if d.Chart, d.Done, d.Bad, err = s.activity.chart(ctx, q.reader, q.now); err != nil {
+		return page{}, err
+	}
+	newest, err := q.reader.Tasks(ctx, client.Filter{Limit: 1})
+	if err != nil {
+		return page{}, err
+	}
+	if d.Empty = len(newest) == 0; d.Empty {
+		d.Agent = s.anyAgent(ctx)
+	}
+	return page{Name: "now", Title: "Now", Data: d}, d.addFailed(ctx, q, s.opts.Approve)
+}
+
+// mostFailed is how many failures the first page lists, and lately is how old they may be.
+const (
+	mostFailed = 5
+	lately     = 24 * time.Hour
+)
+
+// addFailed adds the latest tasks that ended without success.
+func (d *nowData) addFailed(ctx context.Context, q question, approve bool) error {
+	filter := client.Filter{States: []task.State{task.Done}, Statuses: failures, Since: q.now.Add(-lately), NewestFirst: true, Described: true, Limit: mostFailed}
+	found, err := q.daemon.Tasks(ctx, filter)
+	if err != nil {
+		return err
+	}
+	d.Failed, err = rowsOf(ctx, q, found, nil, approve)
+	return err
+}
+
+// addOpen adds the tasks that wait for a person, and those that run.
+func (d *nowData) addOpen(ctx context.Context, q question, approve bool) error {
+	held, err := q.reader.Tasks(ctx, client.Filter{States: []task.State{task.Held, task.Review}, Limit: mostHeld})
+	if err != nil {
+		return err
+	}
+	lost, err := q.reader.Tasks(ctx, client.Filter{States: []task.State{task.Done}, CallbackFailed: true, Limit: mostShown})
+	if err != nil {
+		return err
+	}
+	waiting := slices.DeleteFunc(append(held, lost...), func(t client.Task) bool { return !needsPerson(t) })
+	d.Later = len(held) + len(lost) - len(waiting)
+	running, err := q.reader.Tasks(ctx, client.Filter{States: []task.State{task.Running, task.Waiting}, Described: true, Limit: mostShown})
+	if err != nil {
+		return err
+	}
+	slices.SortStableFunc(waiting, func(a, b client.Task) int { return cmp.Compare(urgency(a), urgency(b)) })
+	d.More = max(0, len(waiting)-mostShown)
+	waiting = waiting[:min(len(waiting), mostShown)]
+	known, err := detailsOf(ctx, q.reader, slices.Concat(waiting, running))
+	if err != nil {
+		return err
+	}
+	describe(waiting, known)
+	if d.Waiting, err = rowsOf(ctx, q, waiting, known, approve); err != nil {
+		return err
+	}
+	open, err := rowsOf(ctx, q, running, known, approve)
+	for _, r := range open {
+		r.Budget = spentOf(known[r.ID])
+		if r.State == task.Waiting {
+			d.Fetched = append(d.Fetched, r)
+		} else {
+			d.Running = append(d.Running, r)
+		}
+	}
+	return err
+}
+
+// detailsOf reads the details of tasks that are shown.
+func detailsOf(ctx context.Context, r *reader.Reader, tasks []client.Task) (map[envelope.ID]client.TaskDetails, error) {
+	known := make(map[envelope.ID]client.TaskDetails, len(tasks))
+	for _, t := range tasks {
+		found, err := r.Details(ctx, t.ID)
+		if err != nil {
+			return nil, err
+		}
+		known[t.ID] = found
+	}
+	return known, nil
+}
+
+// describe adds their descriptions to tasks. A list with descriptions reads each request, so it
+// is only for the tasks that are shown.
+func describe(tasks []client.Task, known map[envelope.ID]client.TaskDetails) {
+	for i, t := range tasks {
+		found := known[t.ID]
+		details := view.Details{TaskDetails: found}
+		asked, _ := details.Asked()
+		tasks[i].Description, tasks[i].Labels, tasks[i].ShortID = asked.Description, found.Labels, found.Task.ShortID
+	}
+}
+
+// waitersIn counts the tasks that wait for a person, as needsPerson has it.
+func waitersIn(ctx context.Context, daemon *client.Client) (n int, err error) {
+	var reasons []task.Reason
+	for _, f := range task.FactsOf(task.Reasons()) {
+		if f.NeedsPerson {
+			reasons = append(reasons, f.Reason)
+		}
+	}
+	for _, filter := range []client.Filter{
+		{States: []task.State{task.Review}}, {States: []task.State{task.Held}, Reasons: reasons},
+		{States: []task.State{task.Done}, CallbackFailed: true},
+	} {
+		one, err := daemon.Count(ctx, filter)
+		if err != nil {
+			return 0, err
+		}
+		n += one
+	}
+	return n, nil
+}
+
+// needsPerson reports whether a task waits for a person.
+func needsPerson(t client.Task) bool {
+	return t.State == task.Review || t.CallbackFailed || slices.ContainsFunc(t.Held, func(r task.Reason) bool { return r.Facts().NeedsPerson })
+}
+
+// urgency sorts the tasks that wait: approvals first, then questions, and what a person holds last.
+func urgency(t client.Task) int {
+	all := task.FactsOf(task.Reasons())
+	for i, f := range all {
+		if f.NeedsPerson && (slices.Contains(t.Held, f.Reason) || f.Action == task.Decide && t.State == task.Review) {
+			return i
+		}
+	}
+	return len(all)
+}
+
+// rowsOf adds to tasks what they wait for. The details of some may be known.
+func rowsOf(ctx context.Context, q question, tasks []client.Task, known map[envelope.ID]client.TaskDetails, approve bool) ([]row, error) {
+	around, err := q.reader.WaitContextOf(ctx, tasks, known, q.now)
+	if err != nil {
+		return nil, err
+	}
+	around.ShortIDs = true
+	rows := make([]row, len(tasks))
+	for i, t := range tasks {
+		asked := around.Asked[t.ID]
+		rows[i] = row{
+			Task: t, Wait: around.Wait(t), Next: around.Next(t), Doing: around.Doing[t.ID], Began: around.Began[t.ID],
+			Asked: asked, Actions: actionsOf(t, asked, approve),
+		}
+	}
+	return rows, nil
+}

@@ -1,0 +1,46 @@
+package web
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"mailboxd/internal/access/client"
+)
+
+func TestAnErrorOfTheDaemonIsShownWithItsStatus(t *testing.T) {
+	all, err := newPages()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{pages: all, opts: Options{StopsAgents: true}}
+	for _, c := range []struct {
+		err    error
+		method string
+		status int
+		shows  string
+	}{
+		{fmt.Errorf("connect: %w", client.ErrDown), "GET", http.StatusServiceUnavailable, "the page continues by itself"},
+		{fmt.Errorf("connect: %w", client.ErrDown), "POST", http.StatusServiceUnavailable, "and try again"},
+		{&client.Error{Kind: client.Stopping}, "GET", http.StatusServiceUnavailable, "the page continues by itself"},
+		{&client.Error{Kind: client.Busy}, "GET", http.StatusServiceUnavailable, "the page continues by itself"},
+		{&client.Error{Kind: client.Unfinished, Message: "process 7 is left"}, "POST", http.StatusAccepted, "It has begun and is not over yet: process 7 is left."},
+		{&askingError{"D1"}, "POST", http.StatusConflict, `href="/decisions/D1"`},
+		{&client.Error{Kind: client.Internal}, "GET", http.StatusInternalServerError, ""},
+	} {
+		w := httptest.NewRecorder()
+		s.failWith(w, httptest.NewRequestWithContext(t.Context(), c.method, "/tasks/t1/cancel", http.NoBody), c.err)
+		if w.Code != c.status || !strings.Contains(w.Body.String(), c.shows) {
+			t.Errorf("%s, %v: %d, %s; want %d, %q", c.method, c.err, w.Code, w.Body, c.status, c.shows)
+		}
+		if down := errors.Is(c.err, client.ErrDown); down != strings.Contains(w.Body.String(), `<p class="text">The daemon is not running. It ended its agents`) {
+			t.Errorf("%s, %v: %s; want what its agents do, if it is down", c.method, c.err, w.Body)
+		}
+		if still := strings.Contains(w.Body.String(), "data-still"); still != (c.method == "POST") {
+			t.Errorf("%s, %v: is the page still? %t", c.method, c.err, still)
+		}
+	}
+}

@@ -1,0 +1,190 @@
+// Package web serves the page of a mailbox to the browser of one person, for as long as
+// mailboxd web runs at a terminal. It is a client of the control socket: it shows what the daemon
+// knows, and asks the daemon for every change. It opens a loopback port; the daemon opens none.
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"time"
+	"unicode/utf8"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
+
+	"mailboxd/internal/access/client"
+	"mailboxd/internal/access/web/access"
+	"mailboxd/internal/cli/reader"
+	"mailboxd/internal/cli/term"
+	"mailboxd/internal/cli/view"
+	"mailboxd/mailbox"
+)
+
+// Options configure the page.
+type Options struct {
+	Location reader.Location
+	Version  string // of this program
+	Approve  bool   // decisions can be made on the page
+	User     string // the sender of replies, as that of mailboxd reply
+
+	StopsAgents bool // the daemon ends its agents when it ends (stop_agents_on_exit)
+
+	// Run runs a command of mailboxd with a standard input, and returns what it prints: the page
+	// sends tasks by the commands that people use.
+	Run func(ctx context.Context, input string, args ...string) (string, error)
+
+	// Agents describes the agents of the configuration.
+	Agents func(context.Context) ([]view.Agent, error)
+
+	// Terminal is the controlling terminal; nil opens it. Serve closes it.
+	Terminal *Terminal
+}
+
+// Serve serves the page until ctx ends, or the terminal is gone. It returns nil then.
+func Serve(ctx context.Context, opts Options) error {
+	t := opts.Terminal
+	if t == nil {
+		var err error
+		if t, err = OpenTerminal(); err != nil {
+			return err
+		}
+	}
+	defer t.Close()
+	s, err := newServer(ctx, opts, t)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	work, ctx := errgroup.WithContext(ctx)
+	server := s.httpServer(ctx)
+	work.Go(func() error {
+		if err := server.Serve(s.guard.Listener()); !errors.Is(err, http.ErrServerClosed) {
+			return fmt.Errorf("serve the page: %w", err)
+		}
+		return nil
+	})
+	work.Go(func() error {
+		defer stop() // the page ends with its terminal
+		return t.Listen(ctx, s.printLink)
+	})
+	work.Go(func() error {
+		<-ctx.Done()
+		wait, stop := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		defer stop()
+		if server.Shutdown(wait) != nil {
+			_ = server.Close()
+		}
+		return nil
+	})
+	work.Go(func() error { s.decisions.serve(ctx, s.carryOut); return nil })
+	t.Print("The page of " + term.OneLine(s.root) + "\r\n")
+	s.printLink()
+	return work.Wait()
+}
+
+// patience is how long requests may take once the page ends.
+const patience = 200 * time.Millisecond
+
+// A server answers the requests of the browser.
+type server struct {
+	opts      Options
+	root      string // of the mailbox
+	terminal  *Terminal
+	guard     *access.Guard
+	pages     *pages
+	decisions decisions
+	activity  activity
+	streams   streams
+	choices   choices
+	grants    grants
+}
+
+func newServer(ctx context.Context, opts Options, t *Terminal) (*server, error) {
+	r, _, err := opts.Location.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	s := &server{opts: opts, root: r.Root, terminal: t, decisions: decisions{begun: make(chan job, 1)}}
+	if s.pages, err = newPages(); err != nil {
+		return nil, err
+	}
+	slug, err := mailbox.Slug(r.Root)
+	if err != nil {
+		return nil, err
+	}
+	s.guard, err = access.Open(ctx, access.Options{Name: slug, Judge: s.judge, Down: s.failWith, Public: s.pages.paths(), Refuse: s.refuse, Login: s.login})
+	return s, err
+}
+
+func (s *server) httpServer(ctx context.Context) *http.Server {
+	return &http.Server{
+		Handler:           s.guard.Wrap(s.routes()),
+		ConnContext:       access.ConnContext,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       10 * time.Second,
+		IdleTimeout:       time.Minute,
+		MaxHeaderBytes:    16 << 10,
+		ErrorLog:          log.New(zerolog.Nop(), "", 0),
+	}
+}
+
+// judge asks the daemon about a process that connected.
+func (s *server) judge(ctx context.Context, pid int, request, refused string, quiet bool) (string, error) {
+	r, daemon, err := s.opts.Location.Connect(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer r.Close()
+	v, err := daemon.JudgePage(ctx, client.PageRequest{PID: pid, Request: request, Refused: refused, Quiet: quiet})
+	return v.Refused, err
+}
+
+// printLink prints a new link.
+func (s *server) printLink() {
+	s.terminal.Print("\r\n  " + s.guard.Link() + "\r\n\r\nThe link works once, within two minutes. Enter prints a new one; Ctrl-C ends the page.\r\n")
+}
+
+// text refuses a path that is no text, which names nothing.
+func text(next http.HandlerFunc, fail func(http.ResponseWriter, *http.Request, int, string)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if !utf8.ValidString(r.URL.Path) {
+			fail(w, r, http.StatusNotFound, "There is no such page.")
+			return
+		}
+		next(w, r)
+	}
+}
+
+// routes are the pages, and what can be asked for on them.
+func (s *server) routes() http.Handler {
+	mux := http.NewServeMux()
+	for path := range s.pages.assets {
+		mux.HandleFunc("GET "+path, s.asset)
+	}
+	for path, show := range map[string]showFunc{
+		"/{$}": s.now, "/tasks": s.tasks, "/tasks/{id}": s.task, "/runs/{id}": s.run, "/thread/{id}": s.thread,
+		"/agents": s.agents, "/routing": s.routing, "/routing/{id}": s.route, "/budgets": s.budgets, "/events": s.events, "/decisions/{id}": s.decision,
+		"/passkey": s.newPasskey, "/send": s.sendForm, "/tasks/{id}/edit": s.editForm,
+	} {
+		mux.HandleFunc("GET "+path, text(s.page(show), s.fail))
+	}
+	mux.HandleFunc("GET /live", s.streams.limit(s.live))
+	mux.HandleFunc("GET /tasks/{id}/output", s.streams.limit(s.output))
+	mux.HandleFunc("POST /tasks/{id}/{verb}", s.act)
+	mux.HandleFunc("POST /agents/{verb}", s.steer)
+	mux.HandleFunc("POST /decisions/{id}", s.prove)
+	mux.HandleFunc("POST /passkey", s.addPasskey)
+	mux.HandleFunc("POST /retry", s.retry)
+	mux.HandleFunc("POST /send", s.sendTask)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		s.fail(w, r, http.StatusNotFound, "There is no such page.")
+	})
+	return mux
+}

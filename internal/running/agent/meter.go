@@ -1,0 +1,239 @@
+package agent
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/running/runner"
+)
+
+// Limits on reading a progress file. Later content is ignored.
+const (
+	maxProgressLine = 64 << 10
+	maxProgress     = 64 << 20
+	pollInterval    = 200 * time.Millisecond // between two reads, if the run has a limit
+)
+
+// A meter reads an agent's spending from its progress file, one JSON object a line:
+// {"cost_used":{"tokens":N,"usd_cents":M}}, with the totals of the run. Other members are
+// the agent's own. A recovered run is read from the start; totals count once.
+type meter struct {
+	job        task.Job
+	offset     int64 // after the last whole line
+	spent      *envelope.Cost
+	long       bool  // the offset is inside a line that is too long
+	unreadable int   // number of unreadable lines
+	overBudget error // the first error of Job.Meter
+	unread     error // runner.Passing: why the last read missed a part of the file; nil: it didn't
+	reporter   reporter
+
+	output      *follower     // standard output of a profile's program; nil for any other
+	exitTimeout time.Duration // of a program after its answer; 0: unlimited
+	idleTimeout time.Duration // of a program without an event of its model or a tool; 0: unlimited
+	started     bool          // the program, and not only the setup before it
+}
+
+func (g *Agent) newMeter(j task.Job) *meter {
+	m := &meter{job: j, reporter: reporter{job: j, speaks: g.binding.Speaks(), now: time.Now}}
+	if eventReaders[g.binding.Output] != nil {
+		m.output = g.newFollower(j)
+		m.output.progressed = time.Now()
+		m.exitTimeout, m.idleTimeout = g.binding.ExitTimeout, g.binding.IdleTimeout
+	}
+	return m
+}
+
+// watch polls the file during the run, and ends the returned context if the run spends too
+// much. Stop ends the polling, after a last poll.
+func (m *meter) watch(ctx context.Context) (running context.Context, stop func()) {
+	if m.job.Dir == "" {
+		return ctx, func() {}
+	}
+	if m.job.Meter == nil && m.job.Report == nil && m.exitTimeout == 0 && m.idleTimeout == 0 && !m.mayWait() {
+		return ctx, func() { m.poll(true) }
+	}
+	running, end := context.WithCancelCause(ctx)
+	done := make(chan struct{})
+	var looking sync.WaitGroup
+	looking.Go(func() {
+		timer := time.NewTicker(pollInterval)
+		defer timer.Stop()
+		for {
+			if m.poll(false); m.overBudget != nil {
+				end(m.overBudget)
+				return
+			}
+			if m.exitOverdue() {
+				end(errExitOverdue)
+				return
+			}
+			if m.isIdle() {
+				end(errNoProgress)
+				return
+			}
+			if m.mayWait() && m.output.waitsLong(time.Now()) {
+				end(errLongWait)
+				return
+			}
+			select {
+			case <-done:
+				return
+			case <-timer.C:
+			}
+		}
+	})
+	return running, func() {
+		close(done)
+		looking.Wait()
+		end(nil)
+		m.poll(true)
+	}
+}
+
+// poll reads new content. The last line counts without its newline if last is set.
+func (m *meter) poll(last bool) {
+	m.followOutput(last)
+	m.unread = nil
+	f, err := openRegular(workDir(m.job.Dir), progressFile)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return
+	case runner.Passing(err):
+		m.unread = fmt.Errorf("read progress: %w", err)
+		return
+	case err != nil:
+		m.unreadable = max(m.unreadable, 1)
+		return
+	}
+	defer f.close()
+	if f.size < m.offset {
+		m.offset, m.long = 0, false // the file was truncated; totals count once
+	}
+	m.read(io.NewSectionReader(f, m.offset, min(f.size, maxProgress)-m.offset), last)
+	m.reporter.flush(last)
+}
+
+// followOutput reads the program's output. Errors come up again when the answer is read.
+func (m *meter) followOutput(last bool) {
+	if m.output == nil {
+		return
+	}
+	m.output.pollErrors(m.job.Dir)
+	if m.output.poll(m.job.Dir, last) != nil {
+		return
+	}
+	if cost := m.output.transcript.cost(); cost != nil {
+		m.update(*cost)
+	}
+}
+
+// mayWait reports whether the program is one that says in its log what it waits for.
+func (m *meter) mayWait() bool { return m.output != nil && m.output.format == OpenCode }
+
+// exitOverdue reports whether the program has been done for longer than exitTimeout.
+func (m *meter) exitOverdue() bool {
+	return m.exitTimeout > 0 && m.output.transcript.done && !m.output.isRefused() && time.Since(m.output.ended) >= m.exitTimeout
+}
+
+// isIdle reports whether the model and the tools of the program have made no progress for
+// idleTimeout, although the program may print. The runner ends one that prints nothing.
+func (m *meter) isIdle() bool {
+	if m.idleTimeout > 0 && !m.started {
+		m.started = !runner.InSetup(m.job.Dir)
+		m.output.progressed = time.Now()
+	}
+	return m.idleTimeout > 0 && !m.output.transcript.done && time.Since(m.output.progressed) >= m.idleTimeout
+}
+
+// read reads whole lines and skips one that is too long.
+func (m *meter) read(r io.Reader, last bool) {
+	in := bufio.NewReaderSize(r, maxProgressLine)
+	for {
+		line, err := in.ReadSlice('\n')
+		if err == nil || errors.Is(err, bufio.ErrBufferFull) {
+			m.offset += int64(len(line))
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			if !m.long {
+				m.unreadable++
+			}
+			m.long = true
+		case err == nil && m.long:
+			m.long = false // its end
+		case err == nil, last && !m.long && errors.Is(err, io.EOF):
+			m.readLine(line)
+		}
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			if runner.Passing(err) {
+				m.unread = fmt.Errorf("read progress: %w", err)
+			}
+			return
+		}
+	}
+}
+
+// readLine decodes one line.
+func (m *meter) readLine(line []byte) {
+	var data struct {
+		Cost *struct {
+			Tokens   *int64 `json:"tokens"`
+			USDCents *int64 `json:"usd_cents"`
+		} `json:"cost_used"`
+	}
+	line = bytes.TrimSpace(line)
+	m.reporter.readLine(line)
+	if m.output != nil {
+		m.output.progressed = time.Now()
+	}
+	switch {
+	case len(line) > 0 && json.Unmarshal(line, &data) != nil:
+		m.unreadable++
+	case data.Cost == nil:
+	case data.Cost.Tokens == nil || data.Cost.USDCents == nil || *data.Cost.Tokens < 0 || *data.Cost.USDCents < 0:
+		m.unreadable++ // half a cost is unknown (AINL-68)
+	default:
+		m.update(envelope.Cost{Tokens: *data.Cost.Tokens, USDCents: *data.Cost.USDCents})
+	}
+}
+
+// update keeps the largest totals, and checks them against the limit.
+func (m *meter) update(cost envelope.Cost) {
+	if m.spent != nil {
+		cost = cost.Most(*m.spent)
+		if cost == *m.spent {
+			return
+		}
+	}
+	m.spent = &cost
+	if m.job.Meter != nil && m.overBudget == nil {
+		m.overBudget = m.job.Meter(cost)
+	}
+}
+
+// add adds the reported spending to a result: its cost is at least that. It asks for a
+// review if unreadable lines could have mattered.
+func (m *meter) add(r *envelope.Result) {
+	switch {
+	case m.spent == nil:
+	case r.Cost == nil:
+		r.Cost = m.spent
+	default:
+		most := r.Cost.Most(*m.spent)
+		r.Cost = &most
+	}
+	if m.unreadable > 0 && m.job.Meter != nil {
+		r.Review.Ask(fmt.Sprintf("%d lines of its progress file could not be read", m.unreadable))
+	}
+}
