@@ -154,3 +154,32 @@ func TestAnOrdinaryKeyIsNoPerson(t *testing.T) {
 		t.Errorf("Check = %v; want that a person's proof is needed", err)
 	}
 }
+
+func TestADecisionAboutWorkNeedsTheProofOfItsApprover(t *testing.T) {
+	signer := ed25519Signer(t)
+	approvers := func(least task.ProofLevel) proof.Approvers {
+		return proof.Approvers{Mailbox: "m", Self: task.SelfRefuse, List: []proof.Approver{
+			{Name: "ada", Min: least, Keys: []ssh.PublicKey{signer.PublicKey()}},
+		}}
+	}
+	row, c := decided(t, approvers(task.ProofKey), signer)
+	row.Requester = "ada" // may apply what she asked for
+	for name, one := range map[string]struct {
+		least  task.ProofLevel
+		change func(*task.Consent)
+		why    string
+	}{
+		"signed":           {task.ProofKey, func(*task.Consent) {}, ""},
+		"needing a person": {task.ProofPerson, func(*task.Consent) {}, "need proof: person"},
+		"changed":          {task.ProofKey, func(c *task.Consent) { c.Digest = "another" }, "the proof of ada doesn't hold"},
+		"of a stranger":    {task.ProofKey, func(c *task.Consent) { c.Decider = "mallory" }, "is no approver"},
+		"unsigned":         {task.ProofKey, func(c *task.Consent) { c.Proof = task.Proof{} }, "need proof"},
+	} {
+		decision := c
+		one.change(&decision)
+		err := approvers(one.least).CheckWork(row, decision, c.Expires.Add(-time.Minute))
+		if (err == nil) != (one.why == "") || err != nil && !strings.Contains(err.Error(), one.why) {
+			t.Errorf("a decision that is %s: %v; want %q", name, err, one.why)
+		}
+	}
+}
