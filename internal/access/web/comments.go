@@ -51,6 +51,11 @@ func noteOf(r *http.Request, found client.TaskDetails) (string, error) {
 	return strings.TrimSpace(note), nil
 }
 
+// hasWords reports whether a form has a reason or a comment on a line.
+func hasWords(r *http.Request) bool {
+	return strings.TrimSpace(r.PostFormValue("note")+strings.Join(r.PostForm["comment"], "")) != ""
+}
+
 // lineAt describes a line of the difference by its place: the number of the file as the page shows
 // it, from 0, what happens to the line (plus, minus or same), and its number.
 func (d *changesData) lineAt(at string) (string, error) {

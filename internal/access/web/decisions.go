@@ -224,6 +224,8 @@ func (s *server) readDecision(r *http.Request, daemon *client.Client, id envelop
 		return job{}, errOff
 	case digest == "":
 		return job{}, &client.Error{Kind: client.BadRequest, Message: "the form names no question"}
+	case verb == "deny" && !hasWords(r):
+		return job{}, &client.Error{Kind: client.BadRequest, Message: "a denial needs a reason"}
 	}
 	needs, err := statementAbout(r.Context(), daemon, verb, id, digest)
 	if err != nil {
@@ -261,9 +263,6 @@ func readWord(r *http.Request, daemon *client.Client, verb string, id envelope.I
 	}
 	if word.Note, err = noteOf(r, found); err != nil {
 		return word, err
-	}
-	if verb == "deny" && word.Note == "" {
-		return word, &client.Error{Kind: client.BadRequest, Message: "a denial needs a reason"}
 	}
 	if word.Again {
 		err = compose.CanRepeat(found)
