@@ -69,7 +69,10 @@ var pure = map[string][]string{
 }
 
 // steering verbs print JSON too; scripts with a daemon show it.
-var steering = []string{"cancel", "hold", "release", "retry", "pause", "resume", "drain", "approve", "deny", "agents test", "reload", "config diff", "apply", "discard", "edit", "restore", "route test", "route explain", "route replay"}
+var steering = []string{
+	"cancel", "hold", "release", "retry", "pause", "resume", "drain", "approve", "deny",
+	"agents test", "reload", "config diff", "apply", "discard", "edit", "restore", "route test", "route explain", "route replay",
+}
 
 func TestAskedForJSONEveryVerbPrintsNothingElse(t *testing.T) {
 	dir := t.TempDir()

@@ -18,7 +18,8 @@ func (d *Server) decisions() []route {
 		return route{"POST", "/tasks/{id}/" + name, about, "", client.Decision{}, client.Task{}, d.decide(name, do)}
 	}
 	return []route{
-		{"GET", "/tasks/{id}/statement", "What an approver signs to decide about a task, and the proof that the decision needs.", "decision=approved|denied, as, seen", nil, client.Statement{}, d.statement},
+		{"GET", "/tasks/{id}/statement", "What an approver signs to decide about a task, and the proof that the decision needs.",
+			"decision=approved|denied, as, seen", nil, client.Statement{}, d.statement},
 		verb("approve", "Lets a task go on that waits for a person. Only for approvers, and not for the requester of the task.", d.engine.Approve),
 		verb("deny", "Ends a task that waits for a person. Its note is the reason, and needed.", d.engine.Deny),
 	}

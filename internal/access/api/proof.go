@@ -71,7 +71,8 @@ func (d *Server) proven(ctx context.Context, who core.Person, verb string, id en
 		}
 		if is := details.PatchShown(); is != word.Patch {
 			return who, &client.Error{Kind: client.Conflict, Message: fmt.Sprintf(
-				"%s %s: the patch is another one than was shown: it was sha256 %.64q, and is sha256 %q; look at it again: %s", verb, id, word.Patch, is, view.Command("diff", id))}
+				"%s %s: the patch is another one than was shown: it was sha256 %.64q, and is sha256 %q; look at it again: %s",
+				verb, id, word.Patch, is, view.Command("diff", id))}
 		}
 	}
 	if word.Terminal {

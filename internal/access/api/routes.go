@@ -49,9 +49,11 @@ func (b *Records) routes() []route {
 	return []route{
 		{"GET", "/status", "The daemon and its load.", "brief=1", nil, client.Status{}, b.status},
 		{"GET", "/tasks", "Tasks, in the order of `seq`; at most 1000 at once.",
-			"state, status, reason, word and label (may be repeated), agent, requester, type, kind, since, after, order=newest, revisions=all, callback=failed, describe=1, limit", nil, client.Page{}, b.tasks},
+			"state, status, reason, word and label (may be repeated), agent, requester, type, kind, " +
+				"since, after, order=newest, revisions=all, callback=failed, describe=1, limit", nil, client.Page{}, b.tasks},
 		{"GET", "/count", "How many tasks there are.",
-			"state, status, reason, word and label (may be repeated), agent, requester, type, kind, since, revisions=all, callback=failed", nil, client.Count{}, b.count},
+			"state, status, reason, word and label (may be repeated), agent, requester, type, kind, " +
+				"since, revisions=all, callback=failed", nil, client.Count{}, b.count},
 		{"GET", "/ids", "The ids that begin with a text, at most 8.", "prefix", nil, client.Names{}, b.ids},
 		{"GET", "/tasks/{id}", "All that is known of a task.", "", nil, client.TaskDetails{}, b.taskDetails},
 		{"GET", "/tasks/{id}/row", "The latest revision of a task.", "", nil, client.Task{}, b.row},

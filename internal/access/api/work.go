@@ -18,9 +18,12 @@ import (
 // workRoutes are the routes with which a person decides about the work of a task in its worktree.
 func (d *Server) workRoutes() []route {
 	return []route{
-		{"GET", "/tasks/{id}/work", "What a person signs to apply or discard the work of a task, and the proof that the page needs for it.", "verb=apply|discard, as", nil, client.Statement{}, d.workStatement},
-		{"POST", "/tasks/{id}/apply", "Puts the work of a task, from its worktree, into the repository that it began from.", "", client.ApplyOptions{}, client.Application{}, d.apply},
-		{"POST", "/tasks/{id}/discard", "Keeps the work of a task from being applied; its worktree is removed with the next collection.", "", client.ApplyOptions{}, client.Task{}, d.discard},
+		{"GET", "/tasks/{id}/work", "What a person signs to apply or discard the work of a task, and the proof that the page needs for it.",
+			"verb=apply|discard, as", nil, client.Statement{}, d.workStatement},
+		{"POST", "/tasks/{id}/apply", "Puts the work of a task, from its worktree, into the repository that it began from.", "",
+			client.ApplyOptions{}, client.Application{}, d.apply},
+		{"POST", "/tasks/{id}/discard", "Keeps the work of a task from being applied; its worktree is removed with the next collection.", "",
+			client.ApplyOptions{}, client.Task{}, d.discard},
 	}
 }
 
@@ -175,7 +178,8 @@ func (d *Server) confirmWork(ctx context.Context, verb string, id envelope.ID, n
 	}
 	text, digest := (&view.Details{TaskDetails: details}).WorkContent()
 	if digest != by.Digest {
-		return &client.Error{Kind: client.Conflict, Message: fmt.Sprintf("%s %s: the patch is another one than was shown; look at it again: %s", verb, id, view.Command("diff", id))}
+		why := fmt.Sprintf("%s %s: the patch is another one than was shown; look at it again: %s", verb, id, view.Command("diff", id))
+		return &client.Error{Kind: client.Conflict, Message: why}
 	}
 	question := fmt.Sprintf("mailboxd: %s asks to %s the work of the task %s.\n%s", by.Who, verb, id, text)
 	terminal, err := confirmAtTerminal(ctx, peerIn(ctx), question, number)

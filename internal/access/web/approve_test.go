@@ -87,7 +87,9 @@ func TestAnotherNumberDecidesNothing(t *testing.T) {
 	_, rest, _ := strings.Cut(text, `class="number">`)
 	number := rest[:2]
 	w.question()
-	if status, text := v.post("/tasks/rotate-keys-eu/approve", url.Values{"token": {v.token}, "digest": {w.details("rotate-keys-eu").Approvals[0].Digest}}); status != http.StatusConflict || !strings.Contains(text, `href="/decisions/`) {
+	asked := w.details("rotate-keys-eu").Approvals[0]
+	status, text := v.post("/tasks/rotate-keys-eu/approve", url.Values{"token": {v.token}, "digest": {asked.Digest}})
+	if status != http.StatusConflict || !strings.Contains(text, `href="/decisions/`) {
 		t.Errorf("a second decision at once = %d, %s; want 409, and a link to the first", status, text)
 	}
 	fmt.Fprintln(w.person, string('0'+'9'-number[0])+number[1:])

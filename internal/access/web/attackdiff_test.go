@@ -37,7 +37,8 @@ func (b *tab) isHarmless(where string) {
 	b.t.Helper()
 	found := eval[string](b, `[
 		window.hacked && "a script ran",
-		...[...document.querySelectorAll("main img, main script, main iframe, main object, main a[href^='javascript' i], main a[href*='evil'], main [onerror]")].map((e) => e.outerHTML),
+		...[...document.querySelectorAll("main img, main script, main iframe, main object," +
+			"main a[href^='javascript' i], main a[href*='evil'], main [onerror]")].map((e) => e.outerHTML),
 	].filter(Boolean).join("\n")`)
 	if found != "" {
 		b.t.Errorf("%s: %s", where, found)

@@ -20,7 +20,8 @@ import (
 // revise appends a task for the deployer, or another revision of it.
 func (w *world) revise(id, description string) {
 	w.t.Helper()
-	line := fmt.Sprintf(`{"schema_version": "1.0", "task_id": %q, "requester_id": "eve", "target_agent": "deployer", "target_role": "executor", "task_type": "work", "description": %q, "input": {"refs": [], "payload": {"seconds": 0}}}`, id, description)
+	line := fmt.Sprintf(`{"schema_version": "1.0", "task_id": %q, "requester_id": "eve", "target_agent": "deployer", `+
+		`"target_role": "executor", "task_type": "work", "description": %q, "input": {"refs": [], "payload": {"seconds": 0}}}`, id, description)
 	if _, _, err := mailbox.Append(w.at.Root, []byte(line)); err != nil {
 		w.t.Fatal(err)
 	}
@@ -51,12 +52,17 @@ func TestARevisionThatArrivesBetweenLookAndApproveIsRefusedAndShown(t *testing.T
 	b.enter(w.link())
 	b.visit("/tasks/t1")
 	b.sees("tidy the logs")
-	eval[bool](b, `(window.EventSource = class { close() {} addEventListener() {} }, window.XMLHttpRequest = class { open() {} send() {} setRequestHeader() {} }, true)`) // the page stays as the person saw it
+	eval[bool](b, `(window.EventSource = class { close() {} addEventListener() {} }, `+
+		`window.XMLHttpRequest = class { open() {} send() {} setRequestHeader() {} }, true)`) // the page stays as the person saw it
 	w.revise("t1", "remove the logs")
 	w.revision("t1", 2)
 	for _, verb := range []string{"approve", "deny"} {
 		status, text := v.post("/tasks/t1/"+verb, url.Values{"token": {v.token}, "digest": {seen}, "note": {"x"}})
-		for _, want := range []string{"It has changed", "Nothing was decided", "tidy the logs&#34; -&gt; &#34;remove the logs", `<span class="minus">-   &#34;description&#34;: &#34;tidy the logs`, `<span class="plus">&#43;   &#34;description&#34;: &#34;remove the logs`} {
+		for _, want := range []string{
+			"It has changed", "Nothing was decided", "tidy the logs&#34; -&gt; &#34;remove the logs",
+			`<span class="minus">-   &#34;description&#34;: &#34;tidy the logs`,
+			`<span class="plus">&#43;   &#34;description&#34;: &#34;remove the logs`,
+		} {
 			if status != http.StatusConflict || !strings.Contains(text, want) {
 				t.Errorf("%s of what was shown before = %d, %s; want 409, and %q", verb, status, text, want)
 			}
@@ -81,7 +87,8 @@ func (w *world) addFickle() {
 	if err := os.WriteFile(script, []byte("#!/bin/sh\necho run $$ '<script>x</script>' >main.txt\nexit 1\n"), 0o755); err != nil {
 		w.t.Fatal(err)
 	}
-	appendTo(w.t, w.config, fmt.Sprintf("  - {id: fickle, exec: {command: [%s], output: text, cwd: %s, worktree: true}}\n", script, filepath.Join(w.dir, "project")))
+	appendTo(w.t, w.config, fmt.Sprintf("  - {id: fickle, exec: {command: [%s], output: text, cwd: %s, worktree: true}}\n",
+		script, filepath.Join(w.dir, "project")))
 }
 
 func TestAPatchThatChangesBetweenLookAndApplyIsRefusedAndShown(t *testing.T) {
@@ -90,7 +97,8 @@ func TestAPatchThatChangesBetweenLookAndApplyIsRefusedAndShown(t *testing.T) {
 	w.addFickle()
 	w.stop(w.daemon)
 	w.serve()
-	line := `{"schema_version": "1.0", "task_id": "t1", "requester_id": "eve", "target_agent": "fickle", "target_role": "executor", "task_type": "edit", "description": "edit it", "input": {"refs": [], "payload": {}}}`
+	line := `{"schema_version": "1.0", "task_id": "t1", "requester_id": "eve", "target_agent": "fickle", ` +
+		`"target_role": "executor", "task_type": "edit", "description": "edit it", "input": {"refs": [], "payload": {}}}`
 	if _, _, err := mailbox.Append(w.at.Root, []byte(line)); err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +118,10 @@ func TestAPatchThatChangesBetweenLookAndApplyIsRefusedAndShown(t *testing.T) {
 	w.until(func() bool { _, text := v.get(path); return strings.Contains(text, "is another one than was shown") })
 	for _, verb := range []string{"apply", "discard"} {
 		status, text := v.post("/tasks/t1/"+verb, seen)
-		for _, want := range []string{"It has changed", "The patch is another one", "a/main.txt b/main.txt", `<span class="minus">- &#43;run `, `<span class="plus">&#43; &#43;run `, "&lt;script&gt;x"} {
+		for _, want := range []string{
+			"It has changed", "The patch is another one", "a/main.txt b/main.txt",
+			`<span class="minus">- &#43;run `, `<span class="plus">&#43; &#43;run `, "&lt;script&gt;x",
+		} {
 			if status != http.StatusConflict || !strings.Contains(text, want) || strings.Contains(text, "<script>x") {
 				t.Errorf("%s of the earlier patch = %d, %s; want 409, and %q", verb, status, text, want)
 			}

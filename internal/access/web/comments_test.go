@@ -41,7 +41,8 @@ func TestADeniedDifferenceWithCommentsComesBackAsASecondRound(t *testing.T) {
 	if !strings.Contains(page, `name="again"`) || !strings.Contains(page, "comments.js") {
 		t.Errorf("the page of t1 does not let a person comment: %s", page)
 	}
-	form := v.denyForm("t1", "not yet", placeIn(page, "main.txt", "minus", 1), "keep this line", placeIn(page, "main.txt", "plus", 1), "why <b>this</b>?\r\nsay it")
+	form := v.denyForm("t1", "not yet",
+		placeIn(page, "main.txt", "minus", 1), "keep this line", placeIn(page, "main.txt", "plus", 1), "why <b>this</b>?\r\nsay it")
 	form.Set("again", "1")
 	_, text := v.post("/tasks/t1/deny", form)
 	shown := numberPattern.FindStringSubmatch(text)
@@ -49,7 +50,10 @@ func TestADeniedDifferenceWithCommentsComesBackAsASecondRound(t *testing.T) {
 		t.Fatalf("no number is shown: %s", text)
 	}
 	question := w.question()
-	for _, want := range []string{"  | not yet", "  | main.txt, line 1, removed: before", "  |   keep this line", "  |   why <b>this</b>?", "then     the task is done once more"} {
+	for _, want := range []string{
+		"  | not yet", "  | main.txt, line 1, removed: before", "  |   keep this line", "  |   why <b>this</b>?",
+		"then     the task is done once more",
+	} {
 		if !strings.Contains(question, want) {
 			t.Errorf("the terminal asks %q; want %q in it", question, want)
 		}
@@ -84,12 +88,19 @@ func TestACommentIsAboutALineThatWasShown(t *testing.T) {
 		status int
 		says   string
 	}{
-		"a line that is not there":   {func(f url.Values) { f.Add("at", "0 plus 999"); f.Add("comment", "x") }, http.StatusBadRequest, "has no line"},
-		"a file that is not there":   {func(f url.Values) { f.Add("at", "99 plus 1"); f.Add("comment", "x") }, http.StatusBadRequest, "has no line"},
-		"no place at all":            {func(f url.Values) { f.Add("comment", "x") }, http.StatusBadRequest, "not complete"},
-		"another patch":              {func(f url.Values) { f.Add("at", "0 plus 1"); f.Add("comment", "x"); f.Set("patch", "00") }, http.StatusConflict, "patch is another one"},
-		"a comment that is too long": {func(f url.Values) { f.Add("at", "0 plus 1"); f.Add("comment", strings.Repeat("x", 5000)) }, http.StatusBadRequest, "is longer than"},
-		"no reason at all":           {func(f url.Values) { f.Set("note", " ") }, http.StatusBadRequest, "a denial needs a reason"},
+		"a line that is not there": {func(f url.Values) { f.Add("at", "0 plus 999"); f.Add("comment", "x") }, http.StatusBadRequest, "has no line"},
+		"a file that is not there": {func(f url.Values) { f.Add("at", "99 plus 1"); f.Add("comment", "x") }, http.StatusBadRequest, "has no line"},
+		"no place at all":          {func(f url.Values) { f.Add("comment", "x") }, http.StatusBadRequest, "not complete"},
+		"another patch": {func(f url.Values) {
+			f.Add("at", "0 plus 1")
+			f.Add("comment", "x")
+			f.Set("patch", "00")
+		}, http.StatusConflict, "patch is another one"},
+		"a comment that is too long": {func(f url.Values) {
+			f.Add("at", "0 plus 1")
+			f.Add("comment", strings.Repeat("x", 5000))
+		}, http.StatusBadRequest, "is longer than"},
+		"no reason at all": {func(f url.Values) { f.Set("note", " ") }, http.StatusBadRequest, "a denial needs a reason"},
 	} {
 		form := v.denyForm("t1", "no")
 		c.change(form)

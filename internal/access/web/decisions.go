@@ -256,7 +256,10 @@ func (s *server) readDecision(r *http.Request, daemon *client.Client, id envelop
 
 // readWord reads the note of a decision, and whether the task is done once more after a denial.
 func readWord(r *http.Request, daemon *client.Client, verb string, id envelope.ID) (client.Decision, error) {
-	word := client.Decision{Terminal: true, Digest: r.PostFormValue("digest"), Patch: r.PostFormValue("patch"), Again: verb == "deny" && r.PostFormValue("again") != ""}
+	word := client.Decision{
+		Terminal: true, Digest: r.PostFormValue("digest"), Patch: r.PostFormValue("patch"),
+		Again: verb == "deny" && r.PostFormValue("again") != "",
+	}
 	found, err := daemon.Details(r.Context(), id)
 	if err != nil {
 		return word, err

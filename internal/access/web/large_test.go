@@ -11,7 +11,10 @@ import (
 func TestTextOfTwiceTheSizeNeedsNoScrollingToTheSide(t *testing.T) {
 	slowtest.Require(t, "it looks at each page twice")
 	b, w := lively(t, func(w *world) { w.addClaude("claude", answerToShow) })
-	for id, words := range map[string]string{"修正する": "時計のテストが毎晩失敗する理由を調べて直してください", "תקן": "מצא מדוע TestClock נכשל, ותקן אותו"} {
+	for id, words := range map[string]string{
+		"修正する": "時計のテストが毎晩失敗する理由を調べて直してください",
+		"תקן":  "מצא מדוע TestClock נכשל, ותקן אותו",
+	} {
 		w.sendWords(id, "claude", words)
 	}
 	w.result("修正する")

@@ -29,7 +29,8 @@ func (w *world) send(id, agent, payload string) {
 
 func (w *world) sendAs(requester, id, agent, payload string) {
 	w.t.Helper()
-	line := fmt.Sprintf(`{"schema_version": "1.0", "task_id": %q, "requester_id": %q, "target_agent": %q, "target_role": "executor", "task_type": "work", "description": "the work %s", "input": {"refs": [], "payload": %s}}`, id, requester, agent, id, payload)
+	line := fmt.Sprintf(`{"schema_version": "1.0", "task_id": %q, "requester_id": %q, "target_agent": %q, `+
+		`"target_role": "executor", "task_type": "work", "description": "the work %s", "input": {"refs": [], "payload": %s}}`, id, requester, agent, id, payload)
 	if _, _, err := mailbox.Append(w.at.Root, []byte(line)); err != nil {
 		w.t.Fatal(err)
 	}
@@ -282,7 +283,8 @@ func fill(t testing.TB, w *world, n int) {
 	t.Helper()
 	var lines strings.Builder
 	for i := range n {
-		fmt.Fprintf(&lines, `{"schema_version": "1.0", "task_id": "work-%d", "requester_id": "ada", "target_agent": "deployer", "target_role": "executor", "task_type": "work", "description": "the work %d", "input": {"refs": [], "payload": {"seconds": 0}}}`+"\n", i, i)
+		fmt.Fprintf(&lines, `{"schema_version": "1.0", "task_id": "work-%d", "requester_id": "ada", "target_agent": "deployer", `+
+			`"target_role": "executor", "task_type": "work", "description": "the work %d", "input": {"refs": [], "payload": {"seconds": 0}}}`+"\n", i, i)
 	}
 	if err := os.MkdirAll(filepath.Join(w.at.Root, "tasks"), 0o700); err != nil {
 		t.Fatal(err)

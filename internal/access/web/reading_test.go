@@ -56,10 +56,12 @@ func TestThePageOfATaskIsReadFromItsRequestToItsAttempts(t *testing.T) {
 	_, text := v.get("/tasks/fix")
 	order(t, text, "<h2>Request</h2>", "the work fix", "<h2>Result", "<h3>Fixed</h3>", "<strong>clock</strong>",
 		`rel="noopener noreferrer" href="https://example.org/7">the issue</a>`, "(<bdi>clock.go</bdi>)", "<li>one</li>",
-		"<h2>Attempt 1 ", "I look at the tests first.", "1\n              tool<", "failed</span>", "Bash go test ./...", "clock_test.go &lt;b&gt;", "The clock is wrong.",
+		"<h2>Attempt 1 ", "I look at the tests first.", "1\n              tool<", "failed</span>", "Bash go test ./...",
+		"clock_test.go &lt;b&gt;", "The clock is wrong.",
 		"<h2>Events</h2>", "<h2>Summary</h2>", "<h3>Timeline</h3>", "Queued", "Run, 3 tools", "Ended: ok")
 	_, text = v.get("/tasks/fix?find=CLOCK+is")
-	if n := strings.Count(text, "<details id=\"step-"); n != 1 || !strings.Contains(text, "The <mark>clock is</mark> wrong.") || !strings.Contains(text, "1 of 3") {
+	n := strings.Count(text, "<details id=\"step-")
+	if n != 1 || !strings.Contains(text, "The <mark>clock is</mark> wrong.") || !strings.Contains(text, "1 of 3") {
 		t.Errorf("the search shows %d steps; want one, with a mark: %s", n, text)
 	}
 	if _, text = v.get("/tasks/fix?find=%3Cb"); !strings.Contains(text, "<mark>&lt;b</mark>&gt;") {
@@ -125,7 +127,8 @@ func TestAnAnswerOfAnAgentRunsNoScriptInTheBrowser(t *testing.T) {
 	if bad := eval[bool](b, `"bad" in window || !!document.querySelector(".md script, .md img, .md svg, .md [onerror], a[href^='javascript']")`); bad {
 		t.Errorf("the page has what the agent wrote as markup: %s", eval[string](b, `document.querySelector(".md").innerHTML`))
 	}
-	if links := eval[string](b, `[...document.querySelectorAll("section > .stack > .md a")].map(a => a.href + " " + a.rel).join()`); links != "https://example.org/ noopener noreferrer" {
+	links := eval[string](b, `[...document.querySelectorAll("section > .stack > .md a")].map(a => a.href + " " + a.rel).join()`)
+	if links != "https://example.org/ noopener noreferrer" {
 		t.Errorf("the links of the answer are %q", links)
 	}
 }

@@ -188,7 +188,8 @@ func (s *server) retryAll(ctx context.Context, ids []string) error {
 	if len(failed) == 0 {
 		return nil
 	}
-	return &client.Error{Kind: client.Conflict, Message: fmt.Sprintf("%d of %d are retried; not these: %v", len(ids)-len(failed), len(ids), errors.Join(failed...))}
+	why := fmt.Sprintf("%d of %d are retried; not these: %v", len(ids)-len(failed), len(ids), errors.Join(failed...))
+	return &client.Error{Kind: client.Conflict, Message: why}
 }
 
 // sent are what a person sends about a task.

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -25,9 +24,7 @@ import (
 // withCoder is a mailbox with the agents of addCoder, and its page.
 func withCoder(t *testing.T) (*world, *visitor) {
 	t.Helper()
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skipf("a worktree needs git: %v", err)
-	}
+	needGit(t)
 	w := newWorld(t)
 	w.addCoder()
 	w.stop(w.daemon)
@@ -116,7 +113,8 @@ func TestWorkIsAppliedOnceItsNumberWasTypedAtTheTerminal(t *testing.T) {
 	if got := w.file("main.txt"); !strings.HasPrefix(got, "after") {
 		t.Errorf("main.txt is %q; want the work", got)
 	}
-	if data := w.event("t1", task.KindWorktreeApplied); !strings.Contains(data, `"proof":"terminal"`) || !strings.Contains(data, digest) {
+	data := w.event("t1", task.KindWorktreeApplied)
+	if !strings.Contains(data, `"proof":"terminal"`) || !strings.Contains(data, digest) {
 		t.Errorf("the event says %s; want the proof and the digest", data)
 	}
 	if _, text := v.get("/tasks/t1"); strings.Contains(text, `data-verb="apply"`) || strings.Contains(text, `data-verb="discard"`) {
@@ -195,15 +193,14 @@ func (w *world) withKey(t *testing.T) {
 }
 
 func TestAnApplicationNeedsTheSignatureThatTheApproverNeeds(t *testing.T) {
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skipf("a worktree needs git: %v", err)
-	}
+	needGit(t)
 	t.Parallel()
 	w := newWorld(t)
 	w.addCoder()
 	w.withKey(t)
 	v := w.visit(w.open())
-	line := `{"schema_version": "1.0", "task_id": "t1", "requester_id": "eve", "target_agent": "coder", "target_role": "executor", "task_type": "edit", "description": "edit it", "input": {"refs": [], "payload": {}}}`
+	line := `{"schema_version": "1.0", "task_id": "t1", "requester_id": "eve", "target_agent": "coder", ` +
+		`"target_role": "executor", "task_type": "edit", "description": "edit it", "input": {"refs": [], "payload": {}}}`
 	if _, _, err := mailbox.Append(w.at.Root, []byte(line)); err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +225,8 @@ func TestAnApplicationNeedsTheSignatureThatTheApproverNeeds(t *testing.T) {
 	}
 	fmt.Fprintln(w.person, number)
 	w.until(func() bool { _, text := v.get(path); return strings.Contains(text, "<h1>Applied") })
-	if data := w.event("t1", task.KindWorktreeApplied); !strings.Contains(data, `"proof":"ssh"`) || !strings.Contains(data, "SSH SIGNATURE") || !strings.Contains(data, `"by":"ada"`) {
+	data := w.event("t1", task.KindWorktreeApplied)
+	if !strings.Contains(data, `"proof":"ssh"`) || !strings.Contains(data, "SSH SIGNATURE") || !strings.Contains(data, `"by":"ada"`) {
 		t.Errorf("the event says %s; want the signature of ada", data)
 	}
 }

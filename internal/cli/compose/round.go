@@ -56,7 +56,8 @@ func Round(t client.TaskDetails, id envelope.ID, now time.Time) ([]byte, error) 
 	delete(metadata, envelope.ContinueKey)
 	metadata[envelope.RoundKey] = map[string]string{"task_id": string(t.Task.ID), "person": denial.Decider}
 	members["metadata"] = metadata
-	members["description"] = fmt.Sprintf("%s\n\n%s denied the answer of the task %s, whose work is in the files as it left them. Do the task once more, and mind this:\n\n%s",
+	members["description"] = fmt.Sprintf("%s\n\n%s denied the answer of the task %s, whose work is in the files as it left them. "+
+		"Do the task once more, and mind this:\n\n%s",
 		before.Description, denial.Decider, t.Task.ID, denial.Note)
 	return envelope.RequestLine(members)
 }

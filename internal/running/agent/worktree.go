@@ -148,5 +148,6 @@ func (g *Agent) reviewSource(ctx context.Context, c worktree.Clone, o *task.Outc
 	if more := len(changed) - mostSourceChanges; more > 0 {
 		changed = append(changed[:mostSourceChanges], fmt.Sprintf("%d more", more))
 	}
-	o.Result.Review.Ask(short(fmt.Sprintf("%s changed while the run was working in its worktree: %s; the run may have done it, or another program", c.Source, strings.Join(changed, ", "))))
+	o.Result.Review.Ask(short(fmt.Sprintf("%s changed while the run was working in its worktree: %s; the run may have done it, or another program",
+		c.Source, strings.Join(changed, ", "))))
 }

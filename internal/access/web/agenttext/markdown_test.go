@@ -9,11 +9,12 @@ import (
 
 func TestAnAnswerIsShownAsMarkdown(t *testing.T) {
 	for words, want := range map[string]string{
-		"It **works**.":                        "<p>It <strong>works</strong>.</p>\n",
-		"a\nb":                                 "<p>a<br>\nb</p>\n",
-		"# One\n\n#### Two":                    "<h3>One</h3>\n<h4>Two</h4>\n",
-		"```go\na < b\n```":                    "<pre tabindex=\"0\"><code>a &lt; b\n</code></pre>\n",
-		"| a |\n| -: |\n| 1 |":                 "<table>\n<thead>\n<tr>\n<th align=\"right\">a</th>\n</tr>\n</thead>\n<tbody>\n<tr>\n<td align=\"right\">1</td>\n</tr>\n</tbody>\n</table>\n",
+		"It **works**.":     "<p>It <strong>works</strong>.</p>\n",
+		"a\nb":              "<p>a<br>\nb</p>\n",
+		"# One\n\n#### Two": "<h3>One</h3>\n<h4>Two</h4>\n",
+		"```go\na < b\n```": "<pre tabindex=\"0\"><code>a &lt; b\n</code></pre>\n",
+		"| a |\n| -: |\n| 1 |": "<table>\n<thead>\n<tr>\n<th align=\"right\">a</th>\n</tr>\n</thead>\n" +
+			"<tbody>\n<tr>\n<td align=\"right\">1</td>\n</tr>\n</tbody>\n</table>\n",
 		"[the file](src/a.go)":                 "<p>the file <span class=\"faint small\">(<bdi>src/a.go</bdi>)</span></p>\n",
 		"![a plan](http://evil.example/p.png)": "<p>image: a plan <span class=\"faint small\">(<bdi>http://evil.example/p.png</bdi>)</span></p>\n",
 		"[bank](https://evil.example/x)": `<p><a class="outside" target="_blank" rel="noopener noreferrer" href="https://evil.example/x">bank</a>` +
