@@ -81,6 +81,7 @@ func TestAWorktreeTaskIsReviewedAndAppliedByMouseOnAnyScreen(t *testing.T) {
 			b.do(chromedp.Click(`a.button.main`))
 			b.until(`!!document.querySelector("button[data-verb=apply]")`)
 			b.do(chromedp.Click(`button[data-verb=apply]`))
+			b.until(`location.pathname.startsWith("/decisions/") && document.readyState == "complete"`)
 			b.sees("- before")
 			b.passesAxe("apply, "+id, scheme)
 			b.keepPicture("apply-" + id)
