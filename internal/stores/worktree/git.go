@@ -209,14 +209,28 @@ func (r repository) ownConfig() []byte {
 	return []byte("[core]\n\trepositoryformatversion = 1\n[extensions]\n\tobjectformat = " + r.format + "\n")
 }
 
-// copyIfThere copies a regular file, if there is one.
+// copyIfThere copies a regular file with its modification time, if there is one. Git compares the
+// content of a file that changed in the second of its index, or later: a copy with a time of its
+// own would hide such a change.
 func copyIfThere(from, to string) error {
-	text, err := os.ReadFile(from)
+	f, err := os.Open(from)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(to, text, 0o600)
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat() // before reading: an older time compares more
+	if err != nil {
+		return err
+	}
+	text, err := io.ReadAll(f)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(to, text, 0o600); err != nil {
+		return err
+	}
+	return os.Chtimes(to, time.Time{}, info.ModTime())
 }

@@ -1,6 +1,7 @@
 package worktree_test
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -41,5 +42,27 @@ func TestWhatChangesInTheSourceBesideACloneIsNamed(t *testing.T) {
 	}
 	if got := changes(); len(got) > 0 {
 		t.Errorf("after an apply, changes = %q; want none, since nobody can tell them apart", got)
+	}
+}
+
+// Git takes a file of the same size and time for unchanged, unless its index is as old as the file.
+func TestAChangeOfTheSameSizeAndTimeIsFound(t *testing.T) {
+	p := newProject(t)
+	before := time.Now().Add(-time.Hour).Truncate(time.Second)
+	set := func(name string) {
+		t.Helper()
+		if err := os.Chtimes(filepath.Join(p.dir, name), before, before); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("README.md")
+	p.git("update-index", "--refresh")
+	set(".git/index")
+	c := p.clone()
+	p.write("README.md", "ONE\nTWO\nTHREE\n")
+	set("README.md")
+	got, err := p.store.SourceChanges(t.Context(), c)
+	if want := []string{"./README.md"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("changes = %q, %v; want %q", got, err, want)
 	}
 }
