@@ -50,6 +50,22 @@ func Paths() (control, approvers []string) {
 	return append(control, "GET "+client.Base+"/events", "GET "+client.Base+"/clutch/events", "GET /metrics"), approvers
 }
 
+// StaysAlive reports whether this process counts as alive each of n times.
+func StaysAlive(n int) (bool, error) {
+	pidfd, err := unix.PidfdOpen(os.Getpid(), 0)
+	if err != nil {
+		return false, err
+	}
+	p := peer{pid: os.Getpid(), process: os.NewFile(uintptr(pidfd), "pidfd")}
+	defer func() { _ = p.process.Close() }()
+	for range n {
+		if !p.alive() {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
 // ConfirmAtTerminal asks at the controlling terminal of a process.
 func ConfirmAtTerminal(ctx context.Context, process *os.Process, question, shown string) (string, error) {
 	pidfd, err := unix.PidfdOpen(process.Pid, 0)

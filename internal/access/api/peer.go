@@ -62,6 +62,9 @@ func (p peer) alive() bool {
 	err = raw.Control(func(fd uintptr) {
 		poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 		n, failed := unix.Poll(poll, 0)
+		for failed == unix.EINTR { // a signal that Go sends to its own threads
+			n, failed = unix.Poll(poll, 0)
+		}
 		ended = failed != nil || n > 0 // readable: it has ended
 	})
 	return err == nil && !ended
