@@ -20,6 +20,7 @@ type Terms struct {
 	Approver string            `json:"approver,omitzero"` // the only permitted approver (AINL-49); "" for any
 	Proof    ProofLevel        `json:"proof,omitzero"`    // the least proof that an approval needs
 	Levels   envelope.Levels   `json:"levels,omitzero"`   // which component enforces which control
+	Calls    *CallRules        `json:"calls,omitzero"`    // which calls of tools are allowed; nil: the agent doesn't ask
 }
 
 // An Account is a daily budget that many tasks share.
