@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/decisions/task"
 	"mailboxd/internal/sandboxing/sandbox"
 )
 
@@ -63,6 +64,7 @@ type Plan struct {
 	Inbox      string          `json:"inbox,omitempty"`      // where somebody fetches it, instead of a command
 	Permission string          `json:"permission,omitempty"` // of the agent's program, by its profile; "" for what its own settings allow
 	Tools      []string        `json:"tools"`                // null: not restricted
+	Calls      *task.CallRules `json:"calls,omitzero"`       // which calls of tools are allowed; nil: it doesn't ask about them
 	Budget     envelope.Budget `json:"budget"`
 
 	Sandbox sandbox.Settings `json:"sandbox,omitzero"` // what the run may touch

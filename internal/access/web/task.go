@@ -257,6 +257,9 @@ func planOf(a client.Approval) (all []fact) {
 			tools = cmp.Or(strings.Join(p.Tools, ", "), "none")
 		}
 		all = append(all, fact{Name: "Tools", Value: tools}, fact{Name: "Budget", Value: view.LimitWords(p.Budget)})
+		for _, words := range view.CallRuleWords(p.Calls) {
+			all = append(all, fact{Name: "Calls", Value: words})
+		}
 		if names := view.VariableNames(*p); names != "" {
 			all = append(all, fact{Name: "Variables", Value: names})
 		}

@@ -56,6 +56,9 @@ func printPlan(w io.Writer, a client.Approval) {
 		fmt.Fprintf(w, "    may      %s\n", escaped(a.Plan.Permission))
 	}
 	fmt.Fprintf(w, "    tools    %s\n", escaped(tools))
+	for _, words := range CallRuleWords(a.Plan.Calls) {
+		fmt.Fprintf(w, "    calls    %s\n", escaped(words))
+	}
 	fmt.Fprintf(w, "    budget   %s\n", limitsOf(a.Plan.Budget))
 	if names := VariableNames(*a.Plan); names != "" {
 		fmt.Fprintf(w, "    env      %s\n", escaped(names))

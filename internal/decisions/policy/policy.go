@@ -51,6 +51,7 @@ func Decide(t envelope.Task, agent *Subject, rules Rules, now time.Time) task.Ve
 		return rules.refuse(t, fmt.Sprintf("agent %q is disabled here: %s", t.Agent, agent.Unfit))
 	}
 	q := question{Task: t, agent: agent, manifest: agent.Manifest, rules: rules, now: now, verdict: task.Verdict{Admit: true}}
+	q.verdict.Calls = agent.Calls
 	if q.manifest == nil {
 		q.manifest = &unlimited
 	}

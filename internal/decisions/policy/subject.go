@@ -1,6 +1,9 @@
 package policy
 
-import "mailboxd/envelope"
+import (
+	"mailboxd/envelope"
+	"mailboxd/internal/decisions/task"
+)
 
 // A Subject holds the facts about an agent that policy needs. The zero value has no
 // manifest, isn't metered, and may see only public content.
@@ -17,5 +20,6 @@ type Subject struct {
 	AllowUnmetered  bool                 // it accepts a budget without metering
 	NoFiles         bool                 // its sandbox starts before its tasks, so it can't see their files
 	KillAtWindowEnd bool                 // its runs end with the change window (AINL-58)
+	Calls           *task.CallRules      // for the calls about which it asks; nil: it doesn't ask
 	Card            envelope.CardLimits  // of its card; the concurrency is not a property of one task (CLUTCH-27)
 }

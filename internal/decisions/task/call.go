@@ -70,8 +70,8 @@ const (
 // CallRules say which calls of an agent are allowed. The first rule that matches decides.
 type CallRules struct {
 	Rules     []CallRule    `json:"rules,omitzero"`
-	Otherwise CallAnswer    `json:"otherwise"`        // if no rule matches; "" is RejectCall
-	Timeout   time.Duration `json:"timeout,omitzero"` // for the decision of a person, then RejectCall; 0: none
+	Otherwise CallAnswer    `json:"otherwise"`                    // if no rule matches; "" is RejectCall
+	Timeout   time.Duration `json:"timeout,omitzero,format:nano"` // for the decision of a person, then RejectCall; 0: none
 }
 
 // A CallRule decides some calls of one kind. Without Paths and Command, it decides all of them.

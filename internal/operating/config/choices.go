@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/decisions/task"
 	"mailboxd/internal/running/agent"
 	"mailboxd/internal/sandboxing/sandbox"
 )
@@ -42,6 +43,9 @@ var choices = map[string][]string{
 	"agents[].exec.stdin":          {string(agent.Request), string(agent.Prompt), string(agent.Dispatch), string(agent.Action), string(agent.None)},
 	"agents[].sandbox.profile":     sandbox.Profiles(),
 	"agents[].sandbox.missing":     {string(sandbox.Refuse), string(sandbox.Weaker), string(sandbox.Open)},
+	"agents[].acp.rules[].kind":    callKinds(),
+	"agents[].acp.rules[].do":      {string(task.AllowCall), string(task.RejectCall), string(task.AskPerson)},
+	"agents[].acp.otherwise":       {string(task.RejectCall), string(task.AskPerson)},
 	"agents[].resend":              {string(agent.Rerun), string(agent.Refuse)},
 	"agents[].max_sensitivity":     {"public", "internal", "confidential", "restricted"},
 	"agents[].refs":                {"optional", "required"},

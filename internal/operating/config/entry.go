@@ -26,6 +26,7 @@ type Entry struct {
 	Worker         Worker        `mapstructure:"worker"`
 	Inbox          *Inbox        `mapstructure:"inbox"`   // nil: the agent is run
 	Sandbox        *Sandbox      `mapstructure:"sandbox"` // nil: none
+	ACP            *ACP          `mapstructure:"acp"`     // nil: it doesn't ask about calls
 	Timeout        time.Duration `mapstructure:"timeout"`
 	IdleTimeout    time.Duration `mapstructure:"idle_timeout"`
 	ExitTimeout    time.Duration `mapstructure:"exit_timeout"`
@@ -163,6 +164,9 @@ func (e Entry) check(key string) []error {
 		if tool == "" || strings.Contains(tool, ",") {
 			checks = append(checks, wrong(fmt.Sprintf("%s.tools[%d]", key, i), "%q is not the name of one tool", tool))
 		}
+	}
+	if e.ACP != nil {
+		checks = append(checks, e.ACP.check(key+".acp")...)
 	}
 	return append(checks, e.checkDialogue(key)...)
 }

@@ -40,7 +40,7 @@ func TestTheConfigurationPageSaysWhatTheKeysAre(t *testing.T) {
 type keyNote struct{ key, why string }
 
 // hiddenKey is a key of a section that is not there by default, with what is said of it.
-var hiddenKey = regexp.MustCompile(`^ +# {2,}([a-z_]+):.* # (.*)$`)
+var hiddenKey = regexp.MustCompile(`^ +# {2,}(?:- )?([a-z_]+):.* # (.*)$`)
 
 var keyLine = regexp.MustCompile(`^( *)(- )?([a-z_]+):(.*)$`)
 

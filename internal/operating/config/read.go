@@ -193,6 +193,7 @@ func decodeConfig(v *viper.Viper) (Config, []string, error) {
 			fillAgent,
 			fillInbox,
 			fillSandbox,
+			fillACP,
 			fillApprover,
 		)
 	})

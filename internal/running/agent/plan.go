@@ -61,7 +61,7 @@ func (p *Planner) PlanOf(t envelope.Task, b Binding, terms task.Terms, rule Prog
 	plan := client.Plan{
 		Format: client.PlanFormat, Request: t.Hash, Command: b.Command, Cwd: b.Cwd, Worktree: b.Worktree || t.Worktree(), Base: t.Base(),
 		Continues:  t.Continues(),
-		Permission: string(b.Permission), Tools: terms.Tools, Budget: terms.Budget, Sandbox: b.Sandbox, Env: p.valuesOf(b.Env),
+		Permission: string(b.Permission), Tools: terms.Tools, Calls: terms.Calls, Budget: terms.Budget, Sandbox: b.Sandbox, Env: p.valuesOf(b.Env),
 	}
 	plan.RoundOf, _ = t.RoundOf()
 	if plan.Worktree {
