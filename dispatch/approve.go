@@ -39,14 +39,15 @@ func (ap *approvals) Deny(ctx context.Context, id envelope.ID, person core.Perso
 }
 
 // Question returns the revision of a task that waits for a decision, what is asked, and the least
-// proof that policy accepts for it. Its errors are those of Approve.
-func (ap *approvals) Question(ctx context.Context, verb string, id envelope.ID) (row task.Task, asked task.Consent, needs task.ProofLevel, err error) {
+// proof that policy accepts for it. Of several open calls, it is the one with a digest, or else the
+// oldest. Its errors are those of Approve.
+func (ap *approvals) Question(ctx context.Context, verb string, id envelope.ID, digest string) (row task.Task, asked task.Consent, needs task.ProofLevel, err error) {
 	err = ap.whenReady(ctx)
 	if err == nil {
 		row, err = ap.Reader.Undecided(ctx, id)
 	}
 	if err == nil {
-		asked, err = ap.Reader.Asked(ctx, row)
+		asked, err = ap.Reader.Asked(ctx, row, digest)
 	}
 	var q store.DecisionSubject
 	if err == nil {
@@ -93,7 +94,7 @@ func (ap *approvals) decide(ctx context.Context, verb string, id envelope.ID, d 
 		var row task.Task
 		if row, err = ap.Reader.Undecided(ctx, id); err == nil && asked == "" {
 			var question task.Consent
-			question, err = ap.Reader.Asked(ctx, row)
+			question, err = ap.Reader.Asked(ctx, row, "")
 			asked = question.Digest
 		}
 		if err == nil && row.State == task.Held {

@@ -198,10 +198,11 @@ func leave(t *testing.T, l *ledger.Ledger, change task.Change, asked task.Consen
 		if err = errors.Join(err, tx.Ask(asked)); err != nil || said == task.Undecided {
 			return err
 		}
-		c, _, err := tx.Consent(row.Seq, asked.Stage)
+		list, err := tx.Approvals(row.Seq)
 		if err != nil {
 			return err
 		}
+		c := list[len(list)-1]
 		c.Decision = said
 		_, err = tx.Decide(task.Undecided, c)
 		return err

@@ -40,6 +40,7 @@ const (
 	SandboxUnavailable Kind = "sandbox_unavailable"       // operator: the machine cannot make the agent's sandbox
 	RunLost            Kind = "run_lost"                  // the run is dead and its answer unknown
 	InternalError      Kind = "internal"                  // mailboxd
+	ToolViolation      Kind = "tool_violation"            // agent: used a tool without asking, and no rule allows it
 	Unauthorized       Kind = "unauthorized"              // sender: does not prove its identity
 	DelegationDenied   Kind = "delegation_denied"         // agent: may not hand work to that agent
 	NoCapableAgent     Kind = "no_capable_agent"          // operator: no agent can take it

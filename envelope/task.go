@@ -70,6 +70,7 @@ const (
 	ApprovalPre  Approval = "pre"  // before an agent is started
 	ApprovalPost Approval = "post" // before the result is shown
 	ApprovalBoth Approval = "both"
+	ApprovalTool Approval = "tool" // before a call of a tool; the agent's rules want it, and no request can
 )
 
 // Named returns the text of a metadata key; "" if there is none, or the value is no text.

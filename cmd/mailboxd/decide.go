@@ -79,11 +79,15 @@ your reason, and its agent goes on in the same worktree.`,
 						return err
 					}
 				}
-				s, level, err := statement(cmd.Context(), daemon, id, task.Denied, f.word.As)
+				word := f.word
+				if word.Digest, err = f.chosenCall(cmd.Context(), r, id); err != nil {
+					return err
+				}
+				s, level, err := statement(cmd.Context(), daemon, id, task.Denied, word.As, word.Digest)
 				if err != nil {
 					return err
 				}
-				word, err := prove(cmd.Context(), s, level, f.word)
+				word, err = prove(cmd.Context(), s, level, word)
 				if err != nil {
 					return err
 				}
@@ -127,11 +131,29 @@ type decideFlags struct {
 	word   client.Decision
 	which  chosen
 	asJSON bool
+	call   int // of those that wait, from 1; 0: the oldest
+}
+
+// chosenCall returns the digest of the chosen call; "" for the oldest.
+func (f *decideFlags) chosenCall(ctx context.Context, r *reader.Reader, id envelope.ID) (string, error) {
+	if f.call == 0 {
+		return "", nil
+	}
+	details, err := r.Details(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	calls := (&view.Details{TaskDetails: details}).OpenCalls()
+	if f.call < 0 || f.call > len(calls) {
+		return "", exit.With(exit.Usage, "--call: %s has %d calls that wait", term.OneLine(string(id)), len(calls))
+	}
+	return calls[f.call-1].Digest, nil
 }
 
 func (f *decideFlags) add(cmd *cobra.Command, g *globals) {
 	cmd.Flags().StringVar(&f.word.As, "as", "", "the approver name to use, if you have several")
 	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print each task as one JSON object")
+	cmd.Flags().IntVar(&f.call, "call", 0, "which of several calls of a running task; the oldest is 1")
 	g.addSocket(cmd)
 	f.which.add(cmd)
 }
@@ -175,11 +197,16 @@ func (f *approval) run(cmd *cobra.Command, args []string, r *reader.Reader, daem
 // approve approves what the person saw of one task, or sees now.
 func (f *approval) approve(cmd *cobra.Command, r *reader.Reader, daemon *client.Client, id envelope.ID) error {
 	ctx := cmd.Context()
-	s, level, err := statement(ctx, daemon, id, task.Approved, f.word.As)
+	chosen, err := f.chosenCall(ctx, r, id)
+	if err != nil {
+		return err
+	}
+	s, level, err := statement(ctx, daemon, id, task.Approved, f.word.As, chosen)
 	if err != nil {
 		return err
 	}
 	word := f.word
+	word.Digest = chosen
 	switch {
 	case word.Unseen:
 	case f.digest != "":
@@ -189,7 +216,7 @@ func (f *approval) approve(cmd *cobra.Command, r *reader.Reader, daemon *client.
 		}
 	case level == task.ProofTerminal: // the daemon shows it at the terminal
 	case term.Interactive():
-		if word.Digest, word.Patch, err = f.confirm(ctx, r, id); err != nil {
+		if word.Digest, word.Patch, err = f.confirm(ctx, r, id, chosen); err != nil {
 			return err
 		}
 	case level == task.ProofNone:
@@ -223,18 +250,21 @@ func unseen(id envelope.ID) error {
 
 // confirm shows what is asked about a task at the terminal, and returns its digest and that of the
 // patch, if the person agrees.
-func (f *approval) confirm(ctx context.Context, r *reader.Reader, id envelope.ID) (digest, patch string, err error) {
+func (f *approval) confirm(ctx context.Context, r *reader.Reader, id envelope.ID, chosen string) (digest, patch string, err error) {
 	details, err := r.Details(ctx, id)
 	if err != nil {
 		return "", "", err
 	}
-	content, asked := (&view.Details{TaskDetails: details}).AskedContent()
+	content, asked := (&view.Details{TaskDetails: details, Chosen: chosen}).AskedContent()
 	if asked.Asked.IsZero() {
 		return "", "", fmt.Errorf("approve %s: nothing is asked about it any more", term.OneLine(string(id)))
 	}
 	what := "the start"
-	if asked.Stage == envelope.ApprovalPost {
+	switch asked.Stage {
+	case envelope.ApprovalPost:
 		what, patch = "the answer", details.PatchShown()
+	case envelope.ApprovalTool:
+		what = "this call"
 	}
 	agreed, err := term.Confirm(ctx, fmt.Sprintf("%s\nApprove %s of %s?", content, what, term.OneLine(string(id))))
 	if err == nil && !agreed {
@@ -243,9 +273,10 @@ func (f *approval) confirm(ctx context.Context, r *reader.Reader, id envelope.ID
 	return asked.Digest, patch, err
 }
 
-// statement returns what is signed to decide about a task, and the least proof that is needed.
-func statement(ctx context.Context, daemon *client.Client, id envelope.ID, decision task.Decision, as string) (client.Statement, task.ProofLevel, error) {
-	s, err := daemon.Statement(ctx, id, string(decision), as, "")
+// statement returns what is signed to decide about a task, and the least proof that is needed. seen is
+// the digest of the question; "" for the one that is open.
+func statement(ctx context.Context, daemon *client.Client, id envelope.ID, decision task.Decision, as, seen string) (client.Statement, task.ProofLevel, error) {
+	s, err := daemon.Statement(ctx, id, string(decision), as, seen)
 	if err != nil {
 		return s, task.ProofNone, err
 	}

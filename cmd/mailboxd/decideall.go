@@ -45,7 +45,7 @@ func (f *approval) approveAll(cmd *cobra.Command, r *reader.Reader, daemon *clie
 	}
 	return forEach(cmd, ids, func(name string) error {
 		id, word := envelope.ID(name), f.word
-		s, level, err := statement(ctx, daemon, id, task.Approved, word.As)
+		s, level, err := statement(ctx, daemon, id, task.Approved, word.As, "")
 		if err != nil {
 			return err
 		}

@@ -197,6 +197,7 @@ func (p *Preparer) holdObstructed(ctx context.Context, row task.Task, why *mailb
 func (p *Preparer) addReports(ctx context.Context, run *store.Run, row task.Task, j *task.Job) {
 	p.Meters.Measure(run, row, j)
 	j.Report = p.Messenger.Reporting(ctx, row)
+	p.addCalls(ctx, row, j)
 }
 
 // requeueLater puts an item back into the queue after a pause.

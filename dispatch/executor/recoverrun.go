@@ -40,8 +40,7 @@ func (x *Executor) RecoverRun(ctx context.Context, row task.Task) error {
 	run := x.Runs.Begin(ctx, it)
 	run.Began.Store(true)
 	x.Publisher.GuardRun(run, row, job)
-	x.Meters.Measure(run, row, &job)
-	job.Report = x.Messenger.Reporting(ctx, row)
+	x.addReports(ctx, run, row, &job)
 	x.Finishing.Go(func() {
 		defer x.Queue.Done()
 		defer x.Canceller.StopAgain(ctx, run)

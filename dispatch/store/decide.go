@@ -204,6 +204,7 @@ func load(tx *Transaction, state *core.State, seq int64, began, approvals bool) 
 		if found {
 			t.Run = &run
 		}
+		approvals = approvals || found && run.Terms.Calls != nil
 	}
 	if row.State == task.Waiting {
 		delivery, err := tx.Delivery(row.Seq)
@@ -213,17 +214,10 @@ func load(tx *Transaction, state *core.State, seq int64, began, approvals bool) 
 		t.Token = delivery.Lease
 	}
 	if approvals {
-		if t.Start, err = consent(tx, row, envelope.ApprovalPre); err != nil {
-			return err
-		}
-		if row.State == task.Review {
-			if t.Show, err = consent(tx, row, envelope.ApprovalPost); err != nil {
-				return err
-			}
-		}
+		err = addConsents(tx, &t)
 	}
 	state.Add(t)
-	return nil
+	return err
 }
 
 // LoadRevisions returns a state with the open revisions of a task and its latest revision.
@@ -248,12 +242,20 @@ func LoadRevisions(tx *Transaction, id envelope.ID) (*core.State, error) {
 	return state, nil
 }
 
-// consent returns the latest approval of a stage that was asked for, verified; nil for none.
-func consent(tx *Transaction, row task.Task, stage envelope.Approval) (*task.Consent, error) {
-	c, asked, err := tx.Consent(row.Seq, stage)
-	if err != nil || !asked {
-		return nil, err
+// addConsents adds the latest approval of each stage to a task, verified, and the approvals of calls
+// of a running one.
+func addConsents(tx *Transaction, t *core.Task) error {
+	list, err := tx.Approvals(t.Seq)
+	for _, c := range list {
+		tx.verify(t.Task, &c)
+		switch {
+		case c.Stage == envelope.ApprovalPre:
+			t.Start = &c
+		case c.Stage == envelope.ApprovalPost && t.State == task.Review:
+			t.Show = &c
+		case c.Stage == envelope.ApprovalTool && t.State == task.Running:
+			t.Calls = append(t.Calls, &c)
+		}
 	}
-	tx.verify(row, &c)
-	return &c, nil
+	return err
 }

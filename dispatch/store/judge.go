@@ -82,8 +82,8 @@ func (s *Shared) verify(row task.Task, c *task.Consent) {
 // Prove verifies the proof of a decision that a person makes now about a task, and returns what
 // it shows. why says why the decision doesn't count; "" if it does.
 func (rd *Reader) Prove(ctx context.Context, row task.Task, to task.Decision, p core.Person) (level task.ProofLevel, why string, err error) {
-	c, asked, err := rd.Ledger.Consent(ctx, row.Seq, stageOf(row))
-	if err != nil || !asked || rd.Agents.Prove == nil || len(p.Names) == 0 {
+	c, err := rd.Asked(ctx, row, p.Digest)
+	if err != nil || c.Seq == 0 || rd.Agents.Prove == nil || len(p.Names) == 0 {
 		return task.ProofNone, "", err
 	}
 	c.Decision, c.Decider, c.Proof, c.Expires = to, p.Name(c.Approver), p.Proof, p.Proof.Expires
@@ -108,6 +108,10 @@ func (rd *Reader) About(ctx context.Context, row task.Task) (q DecisionSubject, 
 		return q, err
 	}
 	q.Task = t
+	if row.State == task.Running {
+		q.Proof, err = rd.reviewProof(ctx, row, t)
+		return q, err
+	}
 	if row.State == task.Review {
 		if q.Proof, err = rd.reviewProof(ctx, row, t); err != nil {
 			return q, err
@@ -142,13 +146,39 @@ type DecisionSubject struct {
 	Proof   task.ProofLevel // the least proof that an approval needs
 }
 
-// Asked returns the question that an approver is asked about a task; zero for none.
-func (rd *Reader) Asked(ctx context.Context, row task.Task) (task.Consent, error) {
+// Asked returns the question that an approver is asked about a task; zero for none. Of a running
+// task, it is that with a digest, or else the oldest.
+func (rd *Reader) Asked(ctx context.Context, row task.Task, digest string) (task.Consent, error) {
+	if row.State == task.Running {
+		return rd.askedCall(ctx, row, digest)
+	}
 	c, asked, err := rd.Ledger.Consent(ctx, row.Seq, stageOf(row))
 	if err != nil || !asked || c.Decision != task.Undecided {
 		return task.Consent{}, err
 	}
 	return c, nil
+}
+
+// askedCall returns the open question about a call with a digest, or else the oldest; zero for none.
+func (rd *Reader) askedCall(ctx context.Context, row task.Task, digest string) (task.Consent, error) {
+	list, err := rd.Ledger.Approvals(ctx, row.Seq)
+	list = slices.DeleteFunc(list, func(c task.Consent) bool { return c.Stage != envelope.ApprovalTool || c.Decision != task.Undecided })
+	if err != nil || len(list) == 0 {
+		return task.Consent{}, err
+	}
+	return list[max(0, slices.IndexFunc(list, func(c task.Consent) bool { return c.Digest == digest }))], nil
+}
+
+// CallQuestion returns the question about a call with a digest, verified, and whether there is one.
+func (rd *Reader) CallQuestion(ctx context.Context, row task.Task, digest string) (task.Consent, bool, error) {
+	list, err := rd.Ledger.Approvals(ctx, row.Seq)
+	at := slices.IndexFunc(list, func(c task.Consent) bool { return c.Digest == digest })
+	if err != nil || at < 0 {
+		return task.Consent{}, false, err
+	}
+	c := list[at]
+	rd.verify(row, &c)
+	return c, true, nil
 }
 
 // Undecided returns the revision of a task that waits for an approval.
@@ -160,6 +190,12 @@ func (rd *Reader) Undecided(ctx context.Context, id envelope.ID) (task.Task, err
 	for _, row := range slices.Backward(revisions) {
 		if row.State == task.Review || row.State == task.Held && core.WantsApproval(row.Reasons) {
 			return row, nil
+		}
+		if row.State != task.Running {
+			continue
+		}
+		if asked, err := rd.askedCall(ctx, row, ""); err != nil || asked.Digest != "" {
+			return row, err
 		}
 	}
 	return task.Task{}, core.StateErrorOf(revisions[len(revisions)-1])
@@ -270,6 +306,7 @@ func (rd *Reader) NeededApproval(ctx context.Context, row task.Task) (bool, erro
 	if err != nil {
 		return false, err
 	}
+	asked = slices.DeleteFunc(asked, func(c task.Consent) bool { return c.Stage == envelope.ApprovalTool })
 	if n := len(asked); n > 0 && (asked[n-1].Stage != envelope.ApprovalPre || asked[n-1].Decision != task.Approved) {
 		return true, nil
 	}

@@ -37,7 +37,7 @@ var table = []code{
 	{"E013", 499, "CANCELLED", false, []envelope.Kind{envelope.Cancelled}},
 	{"E014", 505, "UNSUPPORTED_VERSION", false, []envelope.Kind{envelope.UnsupportedVersion}},
 	{"E015", 508, "DELEGATION_CYCLE", false, []envelope.Kind{envelope.DelegationCycle}},
-	{"E016", 403, "SECURITY_VIOLATION", false, []envelope.Kind{envelope.SecurityViolation, envelope.PolicyViolation, envelope.OversightRejected}},
+	{"E016", 403, "SECURITY_VIOLATION", false, []envelope.Kind{envelope.SecurityViolation, envelope.PolicyViolation, envelope.ToolViolation, envelope.OversightRejected}},
 	{"E002", 403, "UNAUTHORIZED", false, []envelope.Kind{envelope.DelegationDenied, envelope.ApprovalDenied}},
 }
 

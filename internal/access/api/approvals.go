@@ -7,6 +7,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"mailboxd/envelope"
 	"mailboxd/internal/access/client"
 	"mailboxd/internal/access/proof"
 	"mailboxd/internal/decisions/task"
@@ -54,6 +55,15 @@ func approvalOf(revision int, c task.Consent) client.Approval {
 	a := client.Approval{
 		Revision: revision, Stage: c.Stage, Digest: c.Digest, Approver: c.Approver, Asked: c.Asked, Expires: c.Expires,
 		Decision: string(c.Decision), Decided: c.Decided, Decider: c.Decider, Note: c.Note,
+	}
+	if c.Stage == envelope.ApprovalTool {
+		var content struct {
+			Call *task.Call `json:"call"`
+		}
+		if json.Unmarshal(c.Plan, &content) == nil {
+			a.Call = content.Call
+		}
+		return a
 	}
 	var plan client.Plan
 	if c.Plan != nil && json.Unmarshal(c.Plan, &plan) == nil { // one of another version may say something else

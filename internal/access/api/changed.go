@@ -27,7 +27,7 @@ type question struct {
 // says what has changed since.
 func (d *Server) changed(ctx context.Context, verb string, id envelope.ID, seen string) error {
 	again := "; look at it again: " + view.Command("show", id)
-	row, asked, _, err := d.engine.Question(ctx, verb, id)
+	row, asked, _, err := d.engine.Question(ctx, verb, id, seen)
 	if err != nil {
 		return err
 	}

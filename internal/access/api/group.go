@@ -137,7 +137,7 @@ func (d *Server) requireTheirs(r *http.Request) error {
 
 // mayDecide reports whether the caller may decide about a task now.
 func (d *Server) mayDecide(ctx context.Context, id envelope.ID) (bool, error) {
-	row, asked, _, err := d.engine.Question(ctx, "approve", id)
+	row, asked, _, err := d.engine.Question(ctx, "approve", id, "")
 	_, decided := errors.AsType[*core.StateError](err)
 	switch {
 	case decided, errors.Is(err, ledger.ErrUnknown):

@@ -30,7 +30,7 @@ func (d *Server) statement(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	row, asked, needed, err := d.engine.Question(r.Context(), verb, id)
+	row, asked, needed, err := d.engine.Question(r.Context(), verb, id, r.FormValue("seen"))
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func (d *Server) statement(r *http.Request) (any, error) {
 func (d *Server) proven(ctx context.Context, who core.Person, verb string, id envelope.ID, word client.Decision) (core.Person, error) {
 	who.Digest = word.Digest
 	if word.Digest != "" {
-		if _, asked, _, err := d.engine.Question(ctx, verb, id); err != nil {
+		if _, asked, _, err := d.engine.Question(ctx, verb, id, word.Digest); err != nil {
 			return who, err
 		} else if asked.Digest != word.Digest {
 			return who, d.changed(ctx, verb, id, word.Digest)
@@ -94,7 +94,7 @@ func (d *Server) proven(ctx context.Context, who core.Person, verb string, id en
 // confirmed has a person type a number at the caller's terminal. The decision is about the
 // question that was asked then.
 func (d *Server) confirmed(ctx context.Context, who core.Person, verb string, id envelope.ID, word client.Decision) (core.Person, error) {
-	_, asked, _, err := d.engine.Question(ctx, verb, id)
+	_, asked, _, err := d.engine.Question(ctx, verb, id, who.Digest)
 	if err != nil {
 		return who, err
 	}
@@ -108,7 +108,7 @@ func (d *Server) confirmed(ctx context.Context, who core.Person, verb string, id
 		if err != nil {
 			return who, err
 		}
-		text, shown := (&view.Details{TaskDetails: details}).AskedContent()
+		text, shown := (&view.Details{TaskDetails: details, Chosen: asked.Digest}).AskedContent()
 		if shown.Digest != asked.Digest {
 			return who, d.changed(ctx, verb, id, asked.Digest)
 		}

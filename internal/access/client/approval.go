@@ -16,9 +16,10 @@ import (
 // An Approval is what a person was asked about a task, and what came of it.
 type Approval struct {
 	Revision int               `json:"revision"`           // which one it is about
-	Stage    envelope.Approval `json:"stage"`              // pre: its start; post: showing its answer
+	Stage    envelope.Approval `json:"stage"`              // pre: its start; post: showing its answer; tool: a call of a tool
 	Digest   string            `json:"digest"`             // names what exactly it is about
 	Plan     *Plan             `json:"plan,omitempty"`     // and says it, for a start
+	Call     *task.Call        `json:"call,omitempty"`     // and says it, for a call of a tool
 	Approver string            `json:"approver,omitempty"` // the only approver; absent: any approver
 	Asked    time.Time         `json:"asked_at"`
 	Expires  time.Time         `json:"expires_at,omitzero"` // absent: it stands for ever

@@ -77,6 +77,7 @@ func (r *Reader) addDetails(ctx context.Context, t client.Task, known map[envelo
 	case view.Quotes(t):
 		s.Quoted[t.ID] = file.Reason()
 	case running:
+		s.Asked[t.ID] = file.PendingApproval()
 		s.Began[t.ID], s.Doing[t.ID] = file.Began(), doing(file)
 	default:
 		s.Asked[t.ID] = file.PendingApproval()

@@ -17,12 +17,15 @@ import (
 	"mailboxd/internal/decisions/task"
 )
 
-// printApproval prints the last approval and its plan.
-func printApproval(w io.Writer, asked []client.Approval) {
-	if len(asked) == 0 {
+// printApproval prints the approval that a person is asked for, or else the last one, and its plan.
+func (f *Details) printApproval(w io.Writer) {
+	if len(f.Approvals) == 0 {
 		return
 	}
-	a := asked[len(asked)-1]
+	a := f.PendingApproval()
+	if a.Asked.IsZero() {
+		a = f.Approvals[len(f.Approvals)-1]
+	}
 	printPlan(w, a)
 	fmt.Fprintf(w, "    digest   %s\n", escaped(shortDigest(a.Digest)))
 }
@@ -30,6 +33,9 @@ func printApproval(w io.Writer, asked []client.Approval) {
 // printPlan prints an approval and its plan.
 func printPlan(w io.Writer, a client.Approval) {
 	fmt.Fprintf(w, "  approval   %s\n", escaped(describeApproval(a)))
+	if a.Call != nil {
+		printCall(w, *a.Call)
+	}
 	if a.Plan == nil {
 		return
 	}
@@ -188,8 +194,11 @@ func LimitWords(b envelope.Budget) string { return limitsOf(b) }
 // describeApproval describes an approval or its decision.
 func describeApproval(a client.Approval) string {
 	matter := "to start it"
-	if a.Stage == envelope.ApprovalPost {
+	switch a.Stage {
+	case envelope.ApprovalPost:
 		matter = "to show its answer"
+	case envelope.ApprovalTool:
+		matter = "to call a tool"
 	}
 	switch task.Decision(a.Decision) {
 	case task.Undecided:

@@ -28,6 +28,10 @@ func (f *Details) AskedContent() (string, client.Approval) {
 	if why := f.reason(); why != "" {
 		fmt.Fprintf(&text, "  because  %s\n", escaped(why))
 	}
+	if calls := f.OpenCalls(); len(calls) > 1 {
+		at := slices.IndexFunc(calls, func(a client.Approval) bool { return a.Digest == asked.Digest })
+		fmt.Fprintf(&text, "  call     %d of %d that wait; another one: --call N\n", at+1, len(calls))
+	}
 	text.WriteString(Question(asked))
 	if asked.Stage == envelope.ApprovalPost && f.Unshown != nil {
 		var answer bytes.Buffer

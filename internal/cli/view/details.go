@@ -20,6 +20,7 @@ import (
 type Details struct {
 	client.TaskDetails
 	Session, Continue string // of the agent's program in the last run, and the command that continues it; "" for none
+	Chosen            string // the digest of the call to decide about; "" for the oldest
 }
 
 // Print prints the state of the task with the next command, then the request, the
@@ -29,7 +30,7 @@ func (f *Details) Print(s term.Screen, around WaitContext, files []string) error
 	f.printState(s, around)
 	fmt.Fprintln(s)
 	f.printRequest(s, now)
-	printApproval(s, f.Approvals)
+	f.printApproval(s)
 	fmt.Fprintln(s, "\nwhat happened")
 	if err := f.eventTable().Print(s); err != nil {
 		return err
@@ -280,12 +281,26 @@ func (f *Details) request() (envelope.Task, bool) {
 	return t, !findings.Refused()
 }
 
-// PendingApproval returns the approval that a person is asked for now; zero for none.
-func (f *Details) PendingApproval() client.Approval {
-	if len(f.Approvals) > 0 && f.Approvals[len(f.Approvals)-1].Decision == "" {
-		return f.Approvals[len(f.Approvals)-1]
+// PendingApproval returns the approval that a person is asked for now; zero for none. Of several
+// calls, it is the chosen one, or else the oldest.
+func (f *Details) PendingApproval() (pending client.Approval) {
+	for _, a := range f.Approvals {
+		switch {
+		case a.Decision != "":
+		case a.Digest == f.Chosen:
+			return a
+		case pending.Asked.IsZero():
+			pending = a
+		}
 	}
-	return client.Approval{}
+	return pending
+}
+
+// OpenCalls returns the calls about which a person is asked now, the oldest first.
+func (f *Details) OpenCalls() []client.Approval {
+	return slices.DeleteFunc(slices.Clone(f.Approvals), func(a client.Approval) bool {
+		return a.Stage != envelope.ApprovalTool || a.Decision != ""
+	})
 }
 
 // Began returns when the last run of the task began, or when the task went to an inbox;

@@ -56,7 +56,7 @@ func (s WaitContext) NeedsPerson(t client.Task) bool {
 		asked, known := s.Asked[t.ID]
 		return !known || !asked.Asked.IsZero() // otherwise an overseer is asked
 	}
-	return t.State == task.Held && slices.ContainsFunc(t.Held, func(r task.Reason) bool { return r.Facts().NeedsPerson })
+	return slices.ContainsFunc(t.Held, func(r task.Reason) bool { return r.Facts().NeedsPerson })
 }
 
 // Wait says what a task waits for, or "".
@@ -67,6 +67,9 @@ func (s WaitContext) Wait(t client.Task) string {
 	case task.Queued:
 		return s.queued(t)
 	case task.Running:
+		if WaitsForApproval(t) {
+			return s.approval(t) + " of a call"
+		}
 		if began := s.Began[t.ID]; !began.IsZero() {
 			return "its agent, at work for " + term.Age(s.Now.Sub(began))
 		}

@@ -35,6 +35,9 @@ func (c *Answer) decide(d *decision) error {
 		return err
 	}
 	question := t.question()
+	if t.State == task.Running {
+		question = t.callQuestion(c.Digest)
+	}
 	if question == nil {
 		return StateErrorOf(t.Task)
 	}
@@ -79,6 +82,8 @@ func (c *Answer) record(d *decision, t *Task, question *task.Consent) {
 	}
 	d.add(t, &Concluded{From: task.Undecided, Consent: decided}, kind, data)
 	switch {
+	case t.State == task.Running: // its agent gets the answer
+		d.markCalls(t, t.asksBeside(question.Digest))
 	case t.State == task.Review && c.Decision == task.Approved:
 		d.add(t, moved(t, task.Change{To: task.Done}), "", nil)
 	case t.State == task.Review:
@@ -131,9 +136,12 @@ func (t *Task) question() *task.Consent {
 }
 
 func (t *Task) setConsent(c *task.Consent) {
-	if c.Stage == envelope.ApprovalPost {
+	switch c.Stage {
+	case envelope.ApprovalPost:
 		t.Show = c
-	} else {
+	case envelope.ApprovalTool:
+		t.Calls = append(slices.DeleteFunc(slices.Clone(t.Calls), func(have *task.Consent) bool { return have.Digest == c.Digest }), c)
+	default:
 		t.Start = c
 	}
 }

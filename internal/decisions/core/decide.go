@@ -35,6 +35,9 @@ type decision struct {
 
 // add adds an event that changes a task.
 func (d *decision) add(t *Task, c Change, kind task.Kind, data any) {
+	if m, ok := c.(*Moved); ok && m.From == task.Running && m.To != task.Running {
+		d.voidCalls(t)
+	}
 	d.events = append(d.events, Event{Task: t.Seq, Kind: kind, Data: data, Change: c})
 }
 

@@ -18,11 +18,12 @@ type Config struct {
 // A Task is a revision of a task with the facts for decisions.
 type Task struct {
 	task.Task
-	Began bool          // an attempt was started; the agent knows the task
-	Start *task.Consent // the latest approval of its start; nil: none
-	Show  *task.Consent // the latest approval of its answer; nil: none
-	Run   *task.Run     // the run of its current attempt; nil: none
-	Token string        // of the latest claim; "" for none
+	Began bool            // an attempt was started; the agent knows the task
+	Start *task.Consent   // the latest approval of its start; nil: none
+	Show  *task.Consent   // the latest approval of its answer; nil: none
+	Calls []*task.Consent // about calls of its runs, the oldest first
+	Run   *task.Run       // the run of its current attempt; nil: none
+	Token string          // of the latest claim; "" for none
 }
 
 // A State holds tasks. The zero value isn't ready: use NewState. It isn't safe for

@@ -24,9 +24,9 @@ const (
 type Consent struct {
 	Seq      int64             // set by the ledger
 	Task     int64             // the task's Seq
-	Stage    envelope.Approval // ApprovalPre: before it starts; ApprovalPost: before its result is shown
+	Stage    envelope.Approval // ApprovalPre: before it starts; ApprovalPost: before its result is shown; ApprovalTool: before a call of a tool
 	Digest   string            // of the content to approve
-	Plan     jsontext.Value    // that content, an object; nil after a run: the content is the result
+	Plan     jsontext.Value    // that content, an object: the plan of a start, or a call; nil after a run: the content is the result
 	Approver string            // the only permitted approver; "": any
 	Asked    time.Time
 	Expires  time.Time // zero: never

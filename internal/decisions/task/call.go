@@ -1,6 +1,9 @@
 package task
 
 import (
+	"cmp"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -80,4 +83,16 @@ type CallRule struct {
 	Paths   []string   `json:"paths,omitzero"`   // patterns of path.Match for each element, and ** for any number of them
 	Command string     `json:"command,omitzero"` // compared word by word; * is one word
 	Do      CallAnswer `json:"do"`
+}
+
+// Words says in short what a call does: its command, its paths or its title.
+func (c Call) Words() string {
+	return cmp.Or(c.Command, strings.Join(slices.Concat(c.Paths, c.Outside), ", "), c.Title)
+}
+
+// A CallDecision is what becomes of a call. The zero value is none yet.
+type CallDecision struct {
+	Answer CallAnswer // AllowCall or RejectCall; "": none yet
+	By     string     // the name of the person; "": a rule
+	Reason string
 }

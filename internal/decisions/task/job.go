@@ -46,6 +46,11 @@ type Job struct {
 	// Report, unless nil, receives the agent's progress messages during the run.
 	Conversation []envelope.Message
 	Report       func(envelope.Message)
+
+	// Ask, unless nil, has a person decide about a call, and returns the decision. It asks once:
+	// later uses with the same content return what was decided since. A call that was made
+	// already is recorded as one without a question.
+	Ask func(c Call, made bool) (CallDecision, error)
 	Terms
 }
 

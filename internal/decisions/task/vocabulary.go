@@ -73,6 +73,7 @@ const (
 	KindApprovalExpired  Kind = "approval.expired"
 	KindApprovalVoid     Kind = "approval.void"
 	KindApprovalRefused  Kind = "approval.refused"
+	KindToolUnasked      Kind = "tool.unasked"
 
 	KindOversightAsked    Kind = "oversight.asked"
 	KindOversightAnswered Kind = "oversight.answered"
@@ -147,6 +148,7 @@ var kinds = []kindWords{
 	{KindApprovalExpired, "Nobody decided in time, or the approval was not used in time.", "no decision in time"},
 	{KindApprovalVoid, "The approval ended, because it is not needed any more or its subject changed.", "the subject of the approval changed"},
 	{KindApprovalRefused, "A person or process that may not decide about the task tried to.", "the approver may not decide"},
+	{KindToolUnasked, "The agent called a tool without asking.", ""},
 	{KindOversightAsked, "The overseer was asked to review the answer.", "its overseer was asked"},
 	{KindOversightAnswered, "The agent replied to its overseer and kept its answer.", "its overseer has answered"},
 	{KindOversightInquired, "The overseer sent the task back to its agent with a question.", "sent back to its agent"},

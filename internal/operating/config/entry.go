@@ -167,6 +167,9 @@ func (e Entry) check(key string) []error {
 	}
 	if e.ACP != nil {
 		checks = append(checks, e.ACP.check(key+".acp")...)
+		if e.Inbox != nil || len(e.Worker.Command) > 0 {
+			checks = append(checks, wrong(key+".acp", "is for exec agents only"))
+		}
 	}
 	return append(checks, e.checkDialogue(key)...)
 }

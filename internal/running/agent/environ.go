@@ -76,6 +76,9 @@ func environment(base []string, j task.Job, f facts) []string {
 	if f.ToolsRestricted {
 		env = append(env, "MAILBOX_ALLOWED_TOOLS="+f.AllowedTools) // also if empty: that means no tools
 	}
+	if j.Calls != nil {
+		env = append(env, "MAILBOX_ANSWERS_FILE="+inDir(j, answersFile))
+	}
 	if f.ConversationFile != "" {
 		env = append(env, "MAILBOX_CONVERSATION_FILE="+f.ConversationFile)
 	}

@@ -15,6 +15,8 @@ var (
 	errUnfinished  = errors.New("the agent's output ends before it says how it ended")
 	errExitOverdue = errors.New("it had answered and did not exit")
 	errNoProgress  = errors.New("its model made no progress")
+
+	errToolViolation = errors.New("it used a tool against the rules")
 )
 
 // A follower reads the output of a profile's program while it runs.

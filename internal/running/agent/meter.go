@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"golang.org/x/sys/unix"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/decisions/task"
@@ -20,7 +21,7 @@ import (
 
 // Limits on reading a progress file. Later content is ignored.
 const (
-	maxProgressLine = 64 << 10
+	maxProgressLine = 1 << 20
 	maxProgress     = 64 << 20
 	pollInterval    = 200 * time.Millisecond // between two reads, if the run has a limit
 )
@@ -37,6 +38,7 @@ type meter struct {
 	overBudget error // the first error of Job.Meter
 	unread     error // runner.Passing: why the last read missed a part of the file; nil: it didn't
 	reporter   reporter
+	calls      *calls // nil: the agent doesn't ask about its calls
 
 	output      *follower     // standard output of a profile's program; nil for any other
 	exitTimeout time.Duration // of a program after its answer; 0: unlimited
@@ -45,7 +47,7 @@ type meter struct {
 }
 
 func (g *Agent) newMeter(j task.Job) *meter {
-	m := &meter{job: j, reporter: reporter{job: j, speaks: g.binding.Speaks(), now: time.Now}}
+	m := &meter{job: j, reporter: reporter{job: j, speaks: g.binding.Speaks(), now: time.Now}, calls: newCalls(j)}
 	if eventReaders[g.binding.Output] != nil {
 		m.output = g.newFollower(j)
 		m.output.progressed = time.Now()
@@ -60,18 +62,23 @@ func (m *meter) watch(ctx context.Context) (running context.Context, stop func()
 	if m.job.Dir == "" {
 		return ctx, func() {}
 	}
-	if m.job.Meter == nil && m.job.Report == nil && m.exitTimeout == 0 && m.idleTimeout == 0 && !m.mayWait() {
+	if m.job.Meter == nil && m.job.Report == nil && m.exitTimeout == 0 && m.idleTimeout == 0 && !m.mayWait() && m.calls == nil {
 		return ctx, func() { m.poll(true) }
 	}
 	running, end := context.WithCancelCause(ctx)
 	done := make(chan struct{})
 	var looking sync.WaitGroup
 	looking.Go(func() {
+		defer m.calls.close()
 		timer := time.NewTicker(pollInterval)
 		defer timer.Stop()
 		for {
 			if m.poll(false); m.overBudget != nil {
 				end(m.overBudget)
+				return
+			}
+			if m.calls != nil && m.calls.violation != nil {
+				end(errToolViolation)
 				return
 			}
 			if m.exitOverdue() {
@@ -86,10 +93,8 @@ func (m *meter) watch(ctx context.Context) (running context.Context, stop func()
 				end(errLongWait)
 				return
 			}
-			select {
-			case <-done:
+			if m.calls.await(done, timer.C) {
 				return
-			case <-timer.C:
 			}
 		}
 	})
@@ -122,6 +127,18 @@ func (m *meter) poll(last bool) {
 	}
 	m.read(io.NewSectionReader(f, m.offset, min(f.size, maxProgress)-m.offset), last)
 	m.reporter.flush(last)
+	if !last && m.calls.decideOpen() {
+		m.noteWaiting(f)
+	}
+}
+
+// noteWaiting keeps the time in which a person decides from counting as idle.
+func (m *meter) noteWaiting(f *file) {
+	now := unix.NsecToTimeval(time.Now().UnixNano())
+	_ = unix.Futimes(f.fd, []unix.Timeval{now, now}) // if it fails, the time counts
+	if m.output != nil {
+		m.output.progressed = time.Now()
+	}
 }
 
 // followOutput reads the program's output. Errors come up again when the answer is read.
@@ -157,8 +174,8 @@ func (m *meter) isIdle() bool {
 }
 
 // read reads whole lines and skips one that is too long.
-func (m *meter) read(r io.Reader, last bool) {
-	in := bufio.NewReaderSize(r, maxProgressLine)
+func (m *meter) read(r *io.SectionReader, last bool) {
+	in := bufio.NewReaderSize(r, int(min(r.Size(), maxProgressLine))+1)
 	for {
 		line, err := in.ReadSlice('\n')
 		if err == nil || errors.Is(err, bufio.ErrBufferFull) {
@@ -191,6 +208,8 @@ func (m *meter) readLine(line []byte) {
 			Tokens   *int64 `json:"tokens"`
 			USDCents *int64 `json:"usd_cents"`
 		} `json:"cost_used"`
+		Ask    *callLine `json:"ask"`
+		Called *callLine `json:"called"`
 	}
 	line = bytes.TrimSpace(line)
 	m.reporter.readLine(line)
@@ -200,6 +219,10 @@ func (m *meter) readLine(line []byte) {
 	switch {
 	case len(line) > 0 && json.Unmarshal(line, &data) != nil:
 		m.unreadable++
+	case data.Ask != nil && m.calls != nil:
+		m.calls.ask(*data.Ask)
+	case data.Called != nil && m.calls != nil:
+		m.calls.called(*data.Called)
 	case data.Cost == nil:
 	case data.Cost.Tokens == nil || data.Cost.USDCents == nil || *data.Cost.Tokens < 0 || *data.Cost.USDCents < 0:
 		m.unreadable++ // half a cost is unknown (AINL-68)

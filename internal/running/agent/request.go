@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -97,6 +98,9 @@ func (g *Agent) prepareDir(ctx context.Context, j task.Job) (task.Job, runner.Sp
 	spec, err := g.prepare(j)
 	if err == nil {
 		err = g.rememberDir(j, spec.Cwd)
+	}
+	if err == nil {
+		err = prepareCalls(j, cmp.Or(spec.Cwd, workDir(j.Dir)))
 	}
 	return j, spec, err
 }

@@ -69,18 +69,8 @@ const consentQuery = "SELECT " + consentColumns + " FROM approvals WHERE task = 
 
 // Consent returns the last question about a revision at a stage, and whether
 // there is one.
-func (tx *Tx) Consent(seq int64, stage envelope.Approval) (task.Consent, bool, error) {
-	return consent(background, tx.write, seq, stage)
-}
-
-// Consent returns the last question about a revision at a stage, and whether
-// there is one.
 func (r *Reader) Consent(ctx context.Context, seq int64, stage envelope.Approval) (task.Consent, bool, error) {
-	return consent(ctx, r.read, seq, stage)
-}
-
-func consent(ctx context.Context, s *statements, seq int64, stage envelope.Approval) (task.Consent, bool, error) {
-	c, ok, err := first(ctx, s, scanConsent, consentQuery, seq, string(stage))
+	c, ok, err := first(ctx, r.read, scanConsent, consentQuery, seq, string(stage))
 	if err != nil {
 		return task.Consent{}, false, fmt.Errorf("look up approval of task %d: %w", seq, err)
 	}
@@ -90,7 +80,17 @@ func consent(ctx context.Context, s *statements, seq int64, stage envelope.Appro
 // Approvals returns all questions about the revision with this Seq, the first
 // one first.
 func (r *Reader) Approvals(ctx context.Context, task int64) ([]task.Consent, error) {
-	list, err := all(ctx, r.read, scanConsent, "SELECT "+consentColumns+" FROM approvals WHERE task = ? ORDER BY seq", task)
+	return approvals(ctx, r.read, task)
+}
+
+// Approvals returns all questions about the revision with this Seq, the first
+// one first.
+func (tx *Tx) Approvals(task int64) ([]task.Consent, error) {
+	return approvals(background, tx.write, task)
+}
+
+func approvals(ctx context.Context, s *statements, task int64) ([]task.Consent, error) {
+	list, err := all(ctx, s, scanConsent, "SELECT "+consentColumns+" FROM approvals WHERE task = ? ORDER BY seq", task)
 	if err != nil {
 		return nil, fmt.Errorf("list approvals of task %d: %w", task, err)
 	}

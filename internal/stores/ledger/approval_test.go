@@ -22,7 +22,8 @@ func TestWhatWasAskedAndSaidIsRemembered(t *testing.T) {
 
 	var asked task.Consent
 	update(t, l, func(tx *ledger.Tx) (err error) {
-		asked, _, err = tx.Consent(seq, envelope.ApprovalPre)
+		list, err := tx.Approvals(seq)
+		asked = list[0]
 		return err
 	})
 	said := asked

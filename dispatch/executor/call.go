@@ -1,0 +1,55 @@
+package executor
+
+import (
+	"context"
+	"time"
+
+	"mailboxd/dispatch/store"
+	"mailboxd/internal/decisions/core"
+	"mailboxd/internal/decisions/task"
+)
+
+// addCalls lets a run ask people about its calls of tools, if its rules say so, and records those
+// that it made without asking.
+func (p *Preparer) addCalls(ctx context.Context, row task.Task, j *task.Job) {
+	if j.Calls == nil {
+		return
+	}
+	terms := j.Terms
+	j.Ask = func(c task.Call, made bool) (task.CallDecision, error) {
+		if !made {
+			return p.askCall(ctx, row, terms, c)
+		}
+		_, err := p.Writer.DecideIfCurrent(ctx, store.TaskLoader(row.Seq, true, false), &core.RecordUnasked{Task: row.Seq, Attempt: row.Attempt, Call: c})
+		return task.CallDecision{}, err
+	}
+}
+
+// askCall asks a person about a call, unless that was done, and returns what was decided. A decision
+// is durable before the agent has it.
+func (p *Preparer) askCall(ctx context.Context, row task.Task, terms task.Terms, c task.Call) (decision task.CallDecision, err error) {
+	content, digest, err := core.CallContent(row, c)
+	if err != nil {
+		return decision, err
+	}
+	defer func() {
+		if err != nil && ctx.Err() == nil {
+			p.FaultLog.Report(store.Judging, row, err)
+		}
+	}()
+	asked, found, err := p.Reader.CallQuestion(ctx, row, digest)
+	if err != nil {
+		return decision, err
+	}
+	var next core.Command
+	switch {
+	case !found:
+		next = &core.AskCall{Task: row.Seq, Attempt: row.Attempt, Digest: digest, Content: content, Terms: terms}
+	case asked.Decision == task.Undecided && core.IsPast(asked.Expires, time.Now()):
+		next = &core.ExpireCall{Task: row.Seq, Digest: digest}
+	default:
+		return core.CallDecisionOf(asked, terms, time.Now()), nil
+	}
+	_, err = p.Writer.DecideIfCurrent(ctx, store.TaskLoader(row.Seq, true, false), next)
+	return decision, err
+}

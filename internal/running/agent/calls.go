@@ -1,0 +1,255 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/sys/unix"
+
+	"mailboxd/internal/decisions/policy"
+	"mailboxd/internal/decisions/task"
+)
+
+// Files in the run directory of an agent that asks about its calls of tools. A sandbox shows them
+// read-only.
+const (
+	answersFile = "answers.jsonl" // the answers, one JSON object a line
+	callsFile   = "calls.json"    // the directory of the run
+)
+
+// maxCalls limits the calls of a run about which its agent asks.
+const maxCalls = 10_000
+
+// A callLine is a call in a line of a progress file: {"ask": {...}} asks about one, and
+// {"called": {...}} says that it was made without asking.
+type callLine struct {
+	ID      string         `json:"id"`
+	Kind    task.CallKind  `json:"kind"`
+	Title   string         `json:"title"`
+	Command string         `json:"command"`
+	Paths   []string       `json:"paths"`
+	Diff    string         `json:"diff"`
+	Raw     jsontext.Value `json:"raw"`
+}
+
+// A callAnswer is a line of the answers.
+type callAnswer struct {
+	ID       string          `json:"id"`
+	Decision task.CallAnswer `json:"decision"`
+	By       string          `json:"by,omitzero"` // "": a rule
+	Reason   string          `json:"reason,omitzero"`
+}
+
+// prepareCalls makes the files for the calls of a run that works in a directory.
+func prepareCalls(j task.Job, dir string) error {
+	if j.Calls == nil {
+		return nil
+	}
+	text, err := json.Marshal(map[string]string{"dir": dir})
+	if err != nil {
+		return err
+	}
+	return errors.Join(create(inDir(j, callsFile), text), create(inDir(j, answersFile), nil))
+}
+
+// calls answers what the agent of a run asks about its calls of tools. It isn't safe for concurrent
+// use.
+type calls struct {
+	job       task.Job
+	dir       string          // of the run, its links resolved
+	answered  map[string]bool // by id
+	open      []task.Call     // about which a person is asked
+	violation error           // why the run has to end
+	changes   *fsnotify.Watcher
+}
+
+// newCalls returns the calls of a run, with the answers that an earlier daemon gave; nil if the
+// agent doesn't ask.
+func newCalls(j task.Job) *calls {
+	if j.Calls == nil || j.Dir == "" {
+		return nil
+	}
+	c := &calls{job: j, answered: map[string]bool{}}
+	var at struct {
+		Dir string `json:"dir"`
+	}
+	if text, err := os.ReadFile(inDir(j, callsFile)); err == nil && json.Unmarshal(text, &at) == nil {
+		c.dir, _ = filepath.EvalSymlinks(at.Dir) // "": every path lies outside
+	}
+	text, _ := os.ReadFile(inDir(j, answersFile))
+	for line := range strings.Lines(string(text)) {
+		var a callAnswer
+		if json.Unmarshal([]byte(line), &a) == nil {
+			c.answered[a.ID] = true
+		}
+	}
+	if w, err := fsnotify.NewWatcher(); err == nil { // without it, the file is looked at now and then
+		c.changes = w
+		_ = w.Add(workDir(j.Dir))
+	}
+	return c
+}
+
+// await returns after a change of the progress file, when tick receives, or when done is closed.
+// It reports whether done is closed. Its receiver may be nil.
+func (c *calls) await(done <-chan struct{}, tick <-chan time.Time) bool {
+	var changes <-chan fsnotify.Event
+	var failures <-chan error
+	if c != nil && c.changes != nil {
+		changes, failures = c.changes.Events, c.changes.Errors
+	}
+	for {
+		select {
+		case <-done:
+			return true
+		case <-tick:
+			return false
+		case <-failures: // the tick finds what was missed
+		case e := <-changes:
+			if e.Has(fsnotify.Write) && filepath.Base(e.Name) == progressFile {
+				return false
+			}
+		}
+	}
+}
+
+// close ends the watching.
+func (c *calls) close() {
+	if c != nil && c.changes != nil {
+		_ = c.changes.Close()
+	}
+}
+
+// ask answers a call, or has a person asked. The answer to an id stays the same.
+func (c *calls) ask(line callLine) {
+	switch call := c.factsOf(line); {
+	case c.answered[call.ID] || c.isOpen(call.ID):
+	case call.ID == "":
+		c.violation = errors.New("it asked about a call without an id")
+	case len(c.answered) >= maxCalls:
+		c.violation = fmt.Errorf("it asked about more than %d calls", maxCalls)
+	default:
+		answer, why := policy.DecideCall(call, c.job.Terms)
+		if answer == task.AskPerson && c.job.Ask != nil {
+			c.open = append(c.open, call)
+			return
+		}
+		c.put(call.ID, task.CallDecision{Answer: answer, Reason: why})
+	}
+}
+
+func (c *calls) isOpen(id string) bool {
+	for _, call := range c.open {
+		if call.ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+// decideOpen puts the answers of people that have come. It reports whether it still waits for one.
+func (c *calls) decideOpen() bool {
+	if c == nil {
+		return false
+	}
+	var left []task.Call
+	for _, call := range c.open {
+		decision, err := c.job.Ask(call, false)
+		if err != nil || decision.Answer == "" { // tried again; the engine logs its errors
+			left = append(left, call)
+			continue
+		}
+		c.put(call.ID, decision)
+	}
+	c.open = left
+	return len(left) > 0
+}
+
+// called judges a call that was made without asking. A run with one that isn't allowed ends.
+func (c *calls) called(line callLine) {
+	call := c.factsOf(line)
+	answer, why := policy.DecideCall(call, c.job.Terms)
+	if c.job.Ask != nil {
+		if _, err := c.job.Ask(call, true); err != nil {
+			c.violation = fmt.Errorf("record a call without a question: %w", err)
+		}
+	}
+	if answer != task.AllowCall {
+		c.violation = fmt.Errorf("it made a call without asking, %s %s: %s", call.Kind, short(call.Words()), why)
+	}
+}
+
+// put appends an answer. The agent that reads it may not see a part of a line, so it is one write.
+func (c *calls) put(id string, d task.CallDecision) {
+	if d.Answer != task.AllowCall {
+		d.Answer = task.RejectCall
+	}
+	line, err := json.Marshal(callAnswer{id, d.Answer, d.By, d.Reason})
+	if err == nil {
+		err = appendLine(inDir(c.job, answersFile), line)
+	}
+	if err != nil {
+		c.violation = fmt.Errorf("write answer to a call: %w", err)
+		return
+	}
+	c.answered[id] = true
+}
+
+// appendLine appends a line to a file that exists.
+func appendLine(path string, line []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(line, '\n'))
+	return errors.Join(err, f.Close())
+}
+
+// factsOf resolves the paths of a call.
+func (c *calls) factsOf(line callLine) task.Call {
+	call := task.Call{ID: line.ID, Kind: line.Kind, Title: line.Title, Command: line.Command, Diff: line.Diff, Raw: line.Raw}
+	for _, name := range line.Paths {
+		if inside, ok := c.inside(name); ok {
+			call.Paths = append(call.Paths, inside)
+		} else {
+			call.Outside = append(call.Outside, name)
+		}
+	}
+	return call
+}
+
+// inside returns a path relative to the directory of the run, its links resolved, and whether it
+// lies inside. What doesn't exist yet lies where its nearest directory does.
+func (c *calls) inside(name string) (string, bool) {
+	if c.dir == "" || name == "" || strings.ContainsRune(name, 0) {
+		return "", false
+	}
+	if !filepath.IsAbs(name) {
+		name = c.dir + "/" + name
+	}
+	rest := ""
+	for at := name; at != ""; {
+		resolved, err := filepath.EvalSymlinks(at)
+		if err == nil {
+			relative, err := filepath.Rel(c.dir, filepath.Join(resolved, rest))
+			return filepath.ToSlash(relative), err == nil && filepath.IsLocal(relative)
+		}
+		if _, exists := os.Lstat(at); !errors.Is(err, fs.ErrNotExist) || exists == nil {
+			return "", false // a link to nothing, or something that can't be looked at
+		}
+		last := strings.LastIndexByte(at, '/') // filepath.Dir would take a directory before .. for none, and it may be a link
+		if at[last+1:] == ".." {
+			return "", false
+		}
+		at, rest = at[:last], filepath.Join(at[last+1:], rest)
+	}
+	return "", false
+}
