@@ -1,0 +1,74 @@
+package acp
+
+import (
+	"errors"
+	"os"
+
+	sdk "github.com/coder/acp-go-sdk"
+	"github.com/go-json-experiment/json"
+)
+
+// A question is what the host needs of a session/request_permission.
+type question struct {
+	Session string                 `json:"sessionId"`
+	Call    toolCall               `json:"toolCall"`
+	Options []sdk.PermissionOption `json:"options"`
+}
+
+// ask asks about a call through the files of the run, and answers the agent when the decision is
+// there.
+func (h *host) ask(f frame) {
+	var q question
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if json.Unmarshal(f.Params, &q, lenient) != nil || q.Session != h.session || !h.live {
+		h.agent.reply(f.ID, sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeCancelled()})
+		return
+	}
+	call, repeated := h.calls.ask(q.Session, q.Call)
+	if !repeated {
+		h.report("ask", call)
+	}
+	h.waits.Go(func() {
+		d, ok := h.answers.wait(h.agent.ended, call.ID)
+		if ok {
+			h.agent.reply(f.ID, sdk.RequestPermissionResponse{Outcome: outcome(q.Options, d)})
+		}
+	})
+}
+
+// outcome is the option that a decision chooses: for this call only. Without such an option, the
+// call is cancelled.
+func outcome(options []sdk.PermissionOption, d decision) sdk.RequestPermissionOutcome {
+	kind := map[string]sdk.PermissionOptionKind{
+		"allow": sdk.PermissionOptionKindAllowOnce, "reject": sdk.PermissionOptionKindRejectOnce,
+	}[d.Decision]
+	for _, o := range options {
+		if kind != "" && o.Kind == kind {
+			return sdk.NewRequestPermissionOutcomeSelected(o.OptionId)
+		}
+	}
+	return sdk.NewRequestPermissionOutcomeCancelled()
+}
+
+// report appends a line about a call to the progress file of the run. Without the line, nobody
+// would know of the call, so the run ends. h.mu is held.
+func (h *host) report(what string, call Call) {
+	text, err := json.Marshal(map[string]Call{what: call}, lenient)
+	if err == nil && h.opts.Progress != "" {
+		err = appendLine(h.opts.Progress, append(text, '\n'))
+	}
+	if err != nil {
+		h.end(failure(kindInternal, "report a call of a tool: %v", err))
+	}
+}
+
+// appendLine appends a line with one write.
+func appendLine(path string, line []byte) error {
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(line)
+	return errors.Join(err, f.Close())
+}

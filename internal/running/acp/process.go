@@ -1,0 +1,106 @@
+package acp
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// A process is the agent's.
+type process struct {
+	cmd    *exec.Cmd
+	stdin  io.WriteCloser
+	stdout *os.File
+	stderr *tail
+	exited chan struct{}
+	wait   sync.WaitGroup
+}
+
+// startProcess starts the agent in a process group of its own, so that all of it can be ended.
+func startProcess(o Options) (*process, error) {
+	p := &process{stderr: &tail{also: o.Stderr}, exited: make(chan struct{})}
+	p.cmd = exec.Command(o.Argv[0], o.Argv[1:]...)
+	p.cmd.Dir, p.cmd.Stderr = o.Cwd, p.stderr
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	p.cmd.WaitDelay = time.Second // for processes of the agent that keep standard error open
+	var err error
+	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, in, err := os.Pipe() // not StdoutPipe, which Wait closes before all is read
+	if err != nil {
+		return nil, err
+	}
+	p.stdout, p.cmd.Stdout = out, in
+	err = p.cmd.Start()
+	_ = in.Close()
+	if err != nil {
+		_ = out.Close()
+		return nil, err
+	}
+	p.wait.Go(func() {
+		_ = p.cmd.Wait() // ending reads the state
+		_ = p.stdout.SetReadDeadline(time.Now().Add(time.Second))
+		close(p.exited)
+	})
+	return p, nil
+}
+
+// stop ends the input of the agent, and its processes if it doesn't end then.
+func (p *process) stop(grace time.Duration) {
+	_ = p.stdin.Close()
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		select {
+		case <-p.exited:
+		case <-time.After(grace):
+			_ = syscall.Kill(-p.cmd.Process.Pid, signal)
+		}
+	}
+	p.wait.Wait()
+}
+
+// ending says how the agent ended, if it ended by itself, and what it last said on standard error.
+// The agent has ended.
+func (p *process) ending(itself bool) (words string) {
+	if itself {
+		words = fmt.Sprintf(" (%v)", p.cmd.ProcessState)
+	}
+	if last := p.stderr.text(); last != "" {
+		words += "; its standard error ends with: " + last
+	}
+	return words
+}
+
+// maxTail is how much of the end of standard error a message has, in bytes.
+const maxTail = 1 << 10
+
+// A tail passes on what is written, and keeps its end.
+type tail struct {
+	also io.Writer
+
+	mu   sync.Mutex // guards what follows
+	kept []byte
+}
+
+// Write never fails, so that the agent goes on without its standard error.
+func (t *tail) Write(text []byte) (int, error) {
+	if t.also != nil {
+		_, _ = t.also.Write(text)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.kept = append(t.kept, text[max(0, len(text)-maxTail):]...)
+	t.kept = append([]byte(nil), t.kept[max(0, len(t.kept)-maxTail):]...)
+	return len(text), nil
+}
+
+func (t *tail) text() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.TrimSpace(strings.ToValidUTF8(string(t.kept), ""))
+}
