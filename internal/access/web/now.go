@@ -113,16 +113,21 @@ func (d *nowData) addOpen(ctx context.Context, q question, approve bool) error {
 	if err != nil {
 		return err
 	}
+	asking, err := q.reader.Tasks(ctx, client.Filter{States: []task.State{task.Running}, Reasons: personReasons(), Limit: mostHeld})
+	if err != nil {
+		return err
+	}
 	lost, err := q.reader.Tasks(ctx, client.Filter{States: []task.State{task.Done}, CallbackFailed: true, Limit: mostShown})
 	if err != nil {
 		return err
 	}
-	waiting := slices.DeleteFunc(append(held, lost...), func(t client.Task) bool { return !needsPerson(t) })
-	d.Later = len(held) + len(lost) - len(waiting)
+	waiting := slices.DeleteFunc(slices.Concat(held, asking, lost), func(t client.Task) bool { return !needsPerson(t) })
+	d.Later = len(held) + len(asking) + len(lost) - len(waiting)
 	running, err := q.reader.Tasks(ctx, client.Filter{States: []task.State{task.Running, task.Waiting}, Described: true, Limit: mostShown})
 	if err != nil {
 		return err
 	}
+	running = slices.DeleteFunc(running, needsPerson)
 	slices.SortStableFunc(waiting, func(a, b client.Task) int { return cmp.Compare(urgency(a), urgency(b)) })
 	d.More = max(0, len(waiting)-mostShown)
 	waiting = waiting[:min(len(waiting), mostShown)]
@@ -172,14 +177,8 @@ func describe(tasks []client.Task, known map[envelope.ID]client.TaskDetails) {
 
 // waitersIn counts the tasks that wait for a person, as needsPerson has it.
 func waitersIn(ctx context.Context, daemon *client.Client) (n int, err error) {
-	var reasons []task.Reason
-	for _, f := range task.FactsOf(task.Reasons()) {
-		if f.NeedsPerson {
-			reasons = append(reasons, f.Reason)
-		}
-	}
 	for _, filter := range []client.Filter{
-		{States: []task.State{task.Review}}, {States: []task.State{task.Held}, Reasons: reasons},
+		{States: []task.State{task.Review}}, {States: []task.State{task.Held, task.Running}, Reasons: personReasons()},
 		{States: []task.State{task.Done}, CallbackFailed: true},
 	} {
 		one, err := daemon.Count(ctx, filter)
@@ -189,6 +188,16 @@ func waitersIn(ctx context.Context, daemon *client.Client) (n int, err error) {
 		n += one
 	}
 	return n, nil
+}
+
+// personReasons returns the reasons that only a person ends.
+func personReasons() (reasons []task.Reason) {
+	for _, f := range task.FactsOf(task.Reasons()) {
+		if f.NeedsPerson {
+			reasons = append(reasons, f.Reason)
+		}
+	}
+	return reasons
 }
 
 // needsPerson reports whether a task waits for a person.

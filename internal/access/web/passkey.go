@@ -70,7 +70,7 @@ func (one *decision) addContent(ctx context.Context, daemon *client.Client, aske
 	if one.isAboutWork() {
 		return one.addWork(found, asked)
 	}
-	text, last := (&view.Details{TaskDetails: found}).AskedContent()
+	text, last := (&view.Details{TaskDetails: found, Chosen: asked.Digest}).AskedContent()
 	if last.Revision != asked.Revision || last.Stage != asked.Stage || last.Digest != asked.Digest || !last.Asked.Equal(asked.Asked) {
 		return &client.Error{Kind: client.Conflict, Message: errChanged.Error()}
 	}

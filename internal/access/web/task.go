@@ -225,6 +225,9 @@ func (d *taskData) addApprovals() {
 	}
 	if n := len(d.TaskDetails.Approvals); n > 0 {
 		d.Question = planOf(d.TaskDetails.Approvals[n-1])
+		if d.Asked != nil {
+			d.Question = planOf(*d.Asked)
+		}
 		if d.Row.Patch != "" {
 			d.Question = append(d.Question, fact{Name: "Patch", Value: "sha256 " + d.Row.Patch})
 		}
@@ -265,6 +268,11 @@ func planOf(a client.Approval) (all []fact) {
 		}
 		if p.Manifest != "" {
 			all = append(all, fact{Name: "Manifest", Value: view.ContentWords(p.Manifest)})
+		}
+	}
+	if a.Call != nil {
+		for _, f := range view.CallFacts(*a.Call) {
+			all = append(all, fact{Name: f.Name, Value: f.Value})
 		}
 	}
 	return append(all, fact{Name: "Digest", Value: a.Digest})

@@ -28,25 +28,38 @@ func CallRuleWords(rules *task.CallRules) (lines []string) {
 	return append(lines, string(cmp.Or(rules.Otherwise, task.RejectCall))+" any other")
 }
 
-// printCall prints a call of a tool. What its agent did not say is named as missing.
-func printCall(w io.Writer, c task.Call) {
-	line := func(name, value string) {
+// A CallFact is one thing that a person sees of a call.
+type CallFact struct{ Name, Value string }
+
+// CallFacts says what a call does. What its agent did not say is named as missing.
+func CallFacts(c task.Call) (all []CallFact) {
+	const missing = "(not said)"
+	add := func(name, value string) {
 		if value != "" {
-			fmt.Fprintf(w, "    %-8s %s\n", name, escaped(value))
+			all = append(all, CallFact{name, value})
 		}
 	}
-	line("kind", cmp.Or(string(c.Kind), "(not said)"))
-	line("title", c.Title)
-	line("command", c.Command)
-	line("paths", strings.Join(c.Paths, ", "))
-	line("outside", strings.Join(c.Outside, ", "))
+	add("Kind", cmp.Or(string(c.Kind), missing))
+	add("Title", c.Title)
+	add("Command", c.Command)
+	add("Paths", strings.Join(c.Paths, ", "))
+	add("Outside", strings.Join(c.Outside, ", "))
 	if c.Command == "" && len(c.Paths)+len(c.Outside) == 0 {
-		line("input", cmp.Or(string(c.Raw), "(not said)"))
+		add("Input", cmp.Or(string(c.Raw), missing))
 	}
-	switch {
-	case c.Diff != "":
-		fmt.Fprintf(w, "    diff\n%s\n", term.Indent(term.Escape(strings.TrimRight(c.Diff, "\n"))))
-	case c.Kind.Tool() == "edit":
-		line("diff", "(not said)")
+	if c.Diff != "" || c.Kind.Tool() == "edit" {
+		add("Diff", cmp.Or(c.Diff, missing))
+	}
+	return all
+}
+
+// printCall prints a call of a tool.
+func printCall(w io.Writer, c task.Call) {
+	for _, f := range CallFacts(c) {
+		if strings.Contains(f.Value, "\n") && f.Name == "Diff" {
+			fmt.Fprintf(w, "    diff\n%s\n", term.Indent(term.Escape(strings.TrimRight(f.Value, "\n"))))
+			continue
+		}
+		fmt.Fprintf(w, "    %-8s %s\n", strings.ToLower(f.Name), escaped(f.Value))
 	}
 }

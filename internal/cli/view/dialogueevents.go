@@ -124,8 +124,11 @@ func shownLater(e client.Event, later []client.Event) bool {
 
 // subject is what an approval is for: a task, or its answer.
 func subject(id string, data map[string]any) string {
-	if data["stage"] == string(envelope.ApprovalPost) {
+	switch data["stage"] {
+	case string(envelope.ApprovalPost):
 		return "the answer to " + id
+	case string(envelope.ApprovalTool):
+		return "a call of a tool for " + id
 	}
 	return id
 }

@@ -138,7 +138,7 @@ func (r Request) describe(e task.Event, d detail, next task.Kind) []envelope.Mes
 	case task.KindTaskWaiting:
 		return []envelope.Message{r.waits("inbox")}
 	case task.KindApprovalAsked:
-		if d.Stage == string(envelope.ApprovalPost) { // other stages have a task.held event
+		if d.Stage != string(envelope.ApprovalPre) { // which has a task.held event
 			return []envelope.Message{r.waits("approval")}
 		}
 	case task.KindOversightAsked, task.KindOversightAnswered:

@@ -140,7 +140,11 @@ func (t *Task) setConsent(c *task.Consent) {
 	case envelope.ApprovalPost:
 		t.Show = c
 	case envelope.ApprovalTool:
-		t.Calls = append(slices.DeleteFunc(slices.Clone(t.Calls), func(have *task.Consent) bool { return have.Digest == c.Digest }), c)
+		if at := slices.IndexFunc(t.Calls, func(asked *task.Consent) bool { return asked.Digest == c.Digest }); at >= 0 {
+			t.Calls[at] = c
+		} else {
+			t.Calls = append(t.Calls, c)
+		}
 	default:
 		t.Start = c
 	}

@@ -127,7 +127,7 @@ func (n *Notifier) lookAll(ctx context.Context) (shown bool, err error) {
 // look shows a notice of the tasks that wait for a new reason, and reports whether there
 // were any.
 func (n *Notifier) look(ctx context.Context) (shown bool, err error) {
-	rows, err := n.memory.Tasks(ctx, ledger.Filter{States: []task.State{task.Held, task.Review}})
+	rows, err := n.memory.Tasks(ctx, ledger.Filter{States: []task.State{task.Held, task.Review, task.Running}})
 	if err != nil {
 		return false, err
 	}

@@ -24,7 +24,7 @@ func waitsFor(row task.Task) (waits []task.Reason) {
 		return []task.Reason{inReview}
 	}
 	for _, r := range row.Reasons {
-		if row.State == task.Held && r.Facts().Notice != "" {
+		if (row.State == task.Held || row.State == task.Running) && r.Facts().Notice != "" {
 			waits = append(waits, r)
 		}
 	}

@@ -94,13 +94,21 @@ func phaseOf(e client.Event) (name string, end bool) {
 	case task.KindTaskRetried:
 		return "Waits for another attempt", false
 	case task.KindApprovalAsked:
-		if data["stage"] == "post" {
+		switch data["stage"] {
+		case "post":
 			return "Waits for approval of its answer", false
+		case "tool":
+			return "Waits for approval of a call", false
 		}
-	case task.KindApprovalApproved:
-		return "Approved", false
-	case task.KindApprovalDenied:
-		return "Denied", false
+	case task.KindApprovalApproved, task.KindApprovalDenied, task.KindApprovalExpired:
+		switch {
+		case data["stage"] == "tool":
+			return "Run", false
+		case e.Kind == task.KindApprovalApproved:
+			return "Approved", false
+		case e.Kind == task.KindApprovalDenied:
+			return "Denied", false
+		}
 	case task.KindTaskStarted:
 		return "Run", false
 	case task.KindTaskWaiting:
