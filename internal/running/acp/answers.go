@@ -83,20 +83,29 @@ func (a *answers) read() {
 	}
 	end := bytes.LastIndexByte(text, '\n') + 1
 	a.offset += int64(end)
-	grown := false
 	for line := range bytes.Lines(text[:end]) {
 		var d decision
-		if json.Unmarshal(line, &d, lenient) != nil || d.ID == "" {
-			continue
-		}
-		if _, there := a.known[d.ID]; !there {
-			a.known[d.ID], grown = d, true
+		if json.Unmarshal(line, &d, lenient) == nil && d.ID != "" {
+			a.put(d)
 		}
 	}
-	if grown {
-		close(a.more)
-		a.more = make(chan struct{})
+}
+
+// add adds a decision that isn't in the file.
+func (a *answers) add(d decision) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.put(d)
+}
+
+// put adds a decision, unless there is one. a.mu is held.
+func (a *answers) put(d decision) {
+	if _, there := a.known[d.ID]; there {
+		return
 	}
+	a.known[d.ID] = d
+	close(a.more)
+	a.more = make(chan struct{})
 }
 
 // wait returns the decision for an id; false if ended is closed before. Without a file, every call

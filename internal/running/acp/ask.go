@@ -6,6 +6,7 @@ import (
 
 	sdk "github.com/coder/acp-go-sdk"
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // A question is what the host needs of a session/request_permission.
@@ -26,15 +27,29 @@ func (h *host) ask(f frame) {
 		return
 	}
 	call, repeated := h.calls.ask(q.Session, q.Call)
-	if !repeated {
-		h.report("ask", call)
+	if !repeated && !h.report("ask", call) {
+		h.answers.add(decision{ID: call.ID, Decision: "reject"})
 	}
 	h.waits.Go(func() {
 		d, ok := h.answers.wait(h.agent.ended, call.ID)
-		if ok {
-			h.agent.reply(f.ID, sdk.RequestPermissionResponse{Outcome: outcome(q.Options, d)})
+		if !ok {
+			return
 		}
+		chosen := outcome(q.Options, d)
+		h.note(q, d.Decision == "allow" && chosen.Selected != nil)
+		h.agent.reply(f.ID, sdk.RequestPermissionResponse{Outcome: chosen})
 	})
+}
+
+// note keeps what was decided about a call, before the agent gets it.
+func (h *host) note(q question, allowed bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if call := h.calls.of(q.Session, text(q.Call.ID)); allowed {
+		call.allowed = true
+	} else {
+		h.calls.rejected = true
+	}
 }
 
 // outcome is the option that a decision chooses: for this call only. Without such an option, the
@@ -51,16 +66,29 @@ func outcome(options []sdk.PermissionOption, d decision) sdk.RequestPermissionOu
 	return sdk.NewRequestPermissionOutcomeCancelled()
 }
 
-// report appends a line about a call to the progress file of the run. Without the line, nobody
-// would know of the call, so the run ends. h.mu is held.
-func (h *host) report(what string, call Call) {
-	text, err := json.Marshal(map[string]Call{what: call}, lenient)
-	if err == nil && h.opts.Progress != "" {
-		err = appendLine(h.opts.Progress, append(text, '\n'))
+// maxLine is the longest line of a progress file, in bytes.
+const maxLine = 1 << 20
+
+// report appends a line about a call to the progress file of the run. A line that is too long goes
+// without the input of the tool, which the other members repeat; it is false for one that is still
+// too long. If it can't be written, no call would be known, so the run ends. h.mu is held.
+func (h *host) report(what string, call Call) bool {
+	line, err := json.Marshal(map[string]Call{what: call}, lenient)
+	if len(line) >= maxLine {
+		call.Raw = jsontext.Value("null")
+		line, err = json.Marshal(map[string]Call{what: call}, lenient)
+	}
+	if len(line) >= maxLine && what == "called" {
+		call.Diff, call.Command, call.Title = "", "", short(call.Title) // no rule allows it then
+		line, err = json.Marshal(map[string]Call{what: call}, lenient)
+	}
+	if err == nil && len(line) < maxLine && h.opts.Progress != "" {
+		err = appendLine(h.opts.Progress, append(line, '\n'))
 	}
 	if err != nil {
 		h.end(failure(kindInternal, "report a call of a tool: %v", err))
 	}
+	return len(line) < maxLine
 }
 
 // appendLine appends a line with one write.

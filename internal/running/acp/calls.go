@@ -50,13 +50,16 @@ type calls struct {
 	cwd  string
 	byID map[string]*tracked // by session and id
 	used map[string]bool     // ids of asked calls
+
+	rejected bool // a call was
 }
 
 // A tracked call is one that has not ended.
 type tracked struct {
 	toolCall
-	asked map[string]string // ids by what was asked
-	ended bool
+	asked   map[string]string // ids by what was asked
+	allowed bool              // one of them was
+	ended   bool
 }
 
 // of returns a call, which may be new.
@@ -71,8 +74,9 @@ func (c *calls) of(session, id string) *tracked {
 	return c.byID[key]
 }
 
-// update takes an update of a call. It returns the call if it is completed, and was not asked about.
-func (c *calls) update(session string, u toolCall) (done Call, unasked bool) {
+// update takes an update of a call. It returns the call if it is completed, and was not allowed: the
+// agent did not ask, or did not keep to the answer.
+func (c *calls) update(session string, u toolCall) (done Call, unallowed bool) {
 	id := text(u.ID)
 	t := c.of(session, id)
 	if t.ended {
@@ -83,9 +87,9 @@ func (c *calls) update(session string, u toolCall) (done Call, unasked bool) {
 	if status != "completed" && status != "failed" {
 		return Call{}, false
 	}
-	done, unasked = c.facts(id, t.toolCall), status == "completed" && len(t.asked) == 0
+	done, unallowed = c.facts(id, t.toolCall), status == "completed" && !t.allowed
 	t.ended, t.toolCall = true, toolCall{} // it can be large
-	return done, unasked
+	return done, unallowed
 }
 
 // ask takes a question about a call. The id of what is asked is new for every other content, so that

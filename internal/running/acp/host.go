@@ -141,13 +141,20 @@ func (h *host) initialize(ctx context.Context) (can capabilities, err error) {
 	var version struct {
 		Version      int          `json:"protocolVersion"`
 		Capabilities capabilities `json:"agentCapabilities"`
+		Agent        struct {
+			Name string `json:"name"`
+		} `json:"agentInfo"`
 	}
 	if err := json.Unmarshal(reply, &version, lenient); err != nil {
 		return can, failure(kindProtocol, "read the answer to initialize: %v", err)
 	}
 	if version.Version != sdk.ProtocolVersionNumber {
-		return can, failure(kindProtocol, "the agent speaks version %d of the protocol; want %d", version.Version, sdk.ProtocolVersionNumber)
+		return can, failure(kindProtocol, "the agent speaks version %d of the protocol; want %d",
+			version.Version, sdk.ProtocolVersionNumber)
 	}
+	h.mu.Lock()
+	h.said.partial = version.Agent.Name == partialName
+	h.mu.Unlock()
 	return version.Capabilities, nil
 }
 
@@ -177,7 +184,11 @@ func (h *host) prompt(ctx context.Context) (stop string, err error) {
 	}
 	h.mu.Lock()
 	h.said.count(turn.Usage, turn.Meta)
+	rejected := h.calls.rejected
 	h.mu.Unlock()
+	if turn.Stop == "cancelled" && rejected { // as Codex ends it
+		return turn.Stop, failure(kindAgent, "the agent ended its turn after a call of a tool was rejected")
+	}
 	return turn.Stop, stopped(turn.Stop)
 }
 

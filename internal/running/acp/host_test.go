@@ -90,7 +90,8 @@ func (r *trial) progress() (all []line) {
 func TestTheAnswerHasTextSessionTokensAndCost(t *testing.T) {
 	r := newTrial(t, "say cost odd fs")
 	got := r.run()
-	if got.Status != "ok" || got.Text != "You said: Hello" || got.Session != "s1" || *got.Tokens != 42 || got.Cost.Amount != 0.25 || got.Cost.Currency != "USD" {
+	if got.Status != "ok" || got.Text != "You said: Hello" || got.Session != "s1" ||
+		*got.Tokens != 42 || got.Cost.Amount != 0.25 || got.Cost.Currency != "USD" {
 		t.Errorf("the result is %+v", got)
 	}
 	lines := r.lines()
@@ -111,7 +112,8 @@ func TestADecisionChoosesTheOptionForOneCall(t *testing.T) {
 			t.Fatalf("%s: the progress file has %+v; want one question", decision, asked)
 		}
 		got := *asked[0].Ask
-		if got.ID != "c1" || got.Kind != "execute" || got.Title != "`ls`" || got.Command != "ls" || string(got.Raw) != `{"command":"ls"}` ||
+		if got.ID != "c1" || got.Kind != "execute" || got.Title != "`ls`" || got.Command != "ls" ||
+			string(got.Raw) != `{"command":"ls"}` ||
 			!slices.Equal(got.Paths, []string{r.opts.Cwd + "/src"}) {
 			t.Errorf("%s: the question is %+v", decision, got)
 		}
@@ -195,6 +197,34 @@ func TestACallThatWasNotAskedAboutIsReported(t *testing.T) {
 	}
 }
 
+func TestACallThatIsMadeInSpiteOfTheAnswerIsReported(t *testing.T) {
+	r := newTrial(t, "disobey")
+	r.answer(`{"id":"c1","decision":"reject"}`, "")
+	r.run()
+	if got := r.progress(); len(got) != 2 || got[1].Called == nil || got[1].Called.Command != "ls" {
+		t.Errorf("the progress file has %+v; want the question and the call", got)
+	}
+}
+
+func TestAQuestionIsCutToALineOrRejected(t *testing.T) {
+	r := newTrial(t, "ask-much")
+	r.answer(`{"id":"m1","decision":"allow"}`, "")
+	if got := r.run(); got.Text != "selected yes, selected no" {
+		t.Errorf("the agent got %q; want the decision, and a rejection of what is too long", got.Text)
+	}
+	if got := r.progress(); len(got) != 1 || got[0].Ask.Command != "ls" || string(got[0].Ask.Raw) != "null" {
+		t.Errorf("the progress file has %d lines; want one without the input", len(got))
+	}
+}
+
+func TestAnAgentThatGivesUpAfterARejectionFails(t *testing.T) {
+	r := newTrial(t, "give-up")
+	r.answer(`{"id":"c1","decision":"reject"}`, "")
+	if got := r.run(); got.Error.Kind != "agent_error" || !strings.Contains(got.Error.Message, "after a call of a tool was rejected") {
+		t.Errorf("the result is %+v", got)
+	}
+}
+
 func TestAnAgentInAnotherModeGetsNoPrompt(t *testing.T) {
 	for _, words := range []string{"stubborn act", "modeless act", "stray"} {
 		r := newTrial(t, words)
@@ -242,7 +272,9 @@ func TestAnAgentThatBreaksTheProtocolFails(t *testing.T) {
 		if kind == "" {
 			kind = "agent_protocol"
 		}
-		if got := r.run(); got.Error.Kind != kind || !strings.Contains(got.Error.Message, want) || strings.Count(r.out.String(), `"type":"result"`) != 1 {
+		got := r.run()
+		if got.Error.Kind != kind || !strings.Contains(got.Error.Message, want) ||
+			strings.Count(r.out.String(), `"type":"result"`) != 1 {
 			t.Errorf("%s: the result is %+v; want %s with %q, once", words, got, kind, want)
 		}
 	}

@@ -32,7 +32,9 @@ type money struct {
 func (h *host) answer(stop string, err error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	r := result{Type: "result", Status: "ok", Text: string(h.said.text), Session: h.session, Stop: stop, Tokens: h.said.tokens}
+	r := result{
+		Type: "result", Status: "ok", Text: string(h.said.text), Session: h.session, Stop: stop, Tokens: h.said.tokens,
+	}
 	if amount := h.said.cost.amount; amount != nil {
 		if e := h.said.earlier; e.amount != nil && e.currency == h.said.cost.currency {
 			amount = new(big.Rat).Sub(amount, e.amount)

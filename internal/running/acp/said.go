@@ -7,13 +7,18 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
+// partialName is the name of opencode, which reports the tokens of the last step of a turn alone.
+const partialName = "OpenCode"
+
 // maxText limits the text of an answer, in bytes.
 const maxText = 1 << 20
 
 // said is what the agent said: the text after its last call of a tool, and what it cost.
 type said struct {
 	text    []byte
-	between bool // a call came since: the next text is another one
+	message string // the id of the message that text is of; "" for one without
+	between bool   // a call came since: the next text is another one
+	partial bool   // the agent counts only a part of its tokens
 
 	tokens        *int64
 	cost, earlier price
@@ -27,9 +32,9 @@ type price struct {
 
 func (s *said) interrupt() { s.between = true }
 
-func (s *said) add(text string) {
-	if s.between {
-		s.text, s.between = nil, false
+func (s *said) add(message, text string) {
+	if s.between || message != s.message {
+		s.text, s.message, s.between = nil, message, false
 	}
 	s.text = append(s.text, text[:min(len(text), max(0, maxText+1-len(s.text)))]...)
 }
@@ -59,7 +64,9 @@ func (s *said) count(usage, meta jsontext.Value) {
 		Total *int64 `json:"totalTokens"`
 	}
 	if json.Unmarshal(usage, &u, lenient) == nil && u.Total != nil {
-		s.tokens = u.Total
+		if !s.partial {
+			s.tokens = u.Total
+		}
 		return
 	}
 	var m struct {

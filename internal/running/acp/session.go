@@ -55,7 +55,8 @@ func (h *host) open(ctx context.Context, can capabilities) (o opened, err error)
 	if h.opts.Resume != "" {
 		reply, err = h.resume(ctx, can)
 	} else {
-		reply, err = h.agent.call(ctx, sdk.AgentMethodSessionNew, sdk.NewSessionRequest{Cwd: h.opts.Cwd, McpServers: []sdk.McpServer{}})
+		request := sdk.NewSessionRequest{Cwd: h.opts.Cwd, McpServers: []sdk.McpServer{}}
+		reply, err = h.agent.call(ctx, sdk.AgentMethodSessionNew, request)
 	}
 	if err != nil {
 		return o, err
@@ -98,13 +99,15 @@ func (h *host) resume(ctx context.Context, can capabilities) (jsontext.Value, er
 		return reply, err, true
 	}
 	if can.resumes() {
-		reply, err, final := try(sdk.AgentMethodSessionResume, sdk.ResumeSessionRequest{SessionId: id, Cwd: h.opts.Cwd, McpServers: []sdk.McpServer{}})
+		request := sdk.ResumeSessionRequest{SessionId: id, Cwd: h.opts.Cwd, McpServers: []sdk.McpServer{}}
+		reply, err, final := try(sdk.AgentMethodSessionResume, request)
 		if final {
 			return reply, err
 		}
 	}
 	if can.Load {
-		reply, err, final := try(sdk.AgentMethodSessionLoad, sdk.LoadSessionRequest{SessionId: id, Cwd: h.opts.Cwd, McpServers: []sdk.McpServer{}})
+		request := sdk.LoadSessionRequest{SessionId: id, Cwd: h.opts.Cwd, McpServers: []sdk.McpServer{}}
+		reply, err, final := try(sdk.AgentMethodSessionLoad, request)
 		if final {
 			return reply, err
 		}

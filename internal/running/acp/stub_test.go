@@ -180,7 +180,10 @@ func (s *stub) prompt(m message) {
 			s.say(p.Prompt[0].Text)
 		case "ask":
 			call := shell("c1", "ls")
-			s.update(object{"sessionUpdate": "tool_call", "toolCallId": "c1", "status": "pending", "title": "`ls`", "kind": "execute", "locations": []object{{"path": "src"}}})
+			s.update(object{
+				"sessionUpdate": "tool_call", "toolCallId": "c1", "status": "pending", "title": "`ls`", "kind": "execute",
+				"locations": []object{{"path": "src"}},
+			})
 			outcome := s.ask("s1", call)
 			if outcome == "selected yes" {
 				s.update(object{"sessionUpdate": "tool_call_update", "toolCallId": "c1", "status": "completed"})
@@ -197,8 +200,20 @@ func (s *stub) prompt(m message) {
 			s.say(s.ask("s1", shell("c1", "ls"), object{"optionId": "always", "name": "Always", "kind": "allow_always"}))
 		case "ask-elsewhere":
 			s.say(s.ask("s2", shell("c1", "ls")))
+		case "disobey":
+			s.ask("s1", shell("c1", "ls"))
+			s.update(object{"sessionUpdate": "tool_call_update", "toolCallId": "c1", "status": "completed"})
+		case "ask-much":
+			s.say(s.ask("s1", object{"toolCallId": "m1", "kind": "execute", "rawInput": object{"command": "ls", "note": strings.Repeat("x", 2<<20)}}) + ", ")
+			s.say(s.ask("s1", shell("m2", strings.Repeat("x", 2<<20))))
+		case "give-up":
+			s.ask("s1", shell("c1", "ls"))
+			stop = "cancelled"
 		case "act":
-			s.update(object{"sessionUpdate": "tool_call", "toolCallId": "u1", "status": "in_progress", "title": "touch x", "kind": "execute", "rawInput": object{"command": "touch x"}})
+			s.update(object{
+				"sessionUpdate": "tool_call", "toolCallId": "u1", "status": "in_progress", "title": "touch x", "kind": "execute",
+				"rawInput": object{"command": "touch x"},
+			})
 			s.update(object{"sessionUpdate": "tool_call_update", "toolCallId": "u1", "status": "completed"})
 		case "stray":
 			s.update(object{"sessionUpdate": "current_mode_update", "currentModeId": "bypass"})

@@ -12,6 +12,7 @@ type update struct {
 	Update  struct {
 		Kind    string         `json:"sessionUpdate"`
 		Content jsontext.Value `json:"content"`
+		Message string         `json:"messageId"`
 		Mode    string         `json:"currentModeId"`
 		Options []option       `json:"configOptions"`
 		Cost    jsontext.Value `json:"cost"`
@@ -62,7 +63,7 @@ func (h *host) update(line []byte, params jsontext.Value) {
 			h.report("called", done)
 		}
 	case known && own && u.Update.Kind == "agent_message_chunk":
-		h.said.add(textOf(u.Update.Content))
+		h.said.add(u.Update.Message, textOf(u.Update.Content))
 	}
 }
 

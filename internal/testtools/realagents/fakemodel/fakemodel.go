@@ -216,6 +216,7 @@ func (s *Server) wait(r *http.Request, until <-chan struct{}) {
 var sideReplies = map[string]string{
 	"title generator":     "A title",                                                       // opencode
 	"sentence-case title": `{"title":"A title"}`,                                           // Claude Code
+	"naming a coding":     `{"title":"A title"}`,                                           // Claude Code in its SDK
 	"Task Routing AI":     `{"complexity_reasoning":"It is short.","complexity_score":10}`, // Gemini CLI, which chooses a model by it
 }
 
