@@ -43,6 +43,8 @@ func (p *Preparer) askCall(ctx context.Context, row task.Task, terms task.Terms,
 	}
 	var next core.Command
 	switch {
+	case !found && p.Agents.WhyNobody != nil && p.Agents.WhyNobody(row, terms.Approver) != "":
+		return task.CallDecision{Answer: task.RejectCall, Reason: p.Agents.WhyNobody(row, terms.Approver)}, nil
 	case !found:
 		next = &core.AskCall{Task: row.Seq, Attempt: row.Attempt, Digest: digest, Content: content, Terms: terms}
 	case asked.Decision == task.Undecided && core.IsPast(asked.Expires, time.Now()):

@@ -41,6 +41,10 @@ type Agents struct {
 	// says why the decision doesn't count, for people. nil: decisions need no proof.
 	Prove func(row task.Task, c task.Consent) (task.ProofLevel, error)
 
+	// WhyNobody says why no approver may decide about a task, or its only permitted one; "" if one
+	// may. nil: one may.
+	WhyNobody func(row task.Task, only string) string
+
 	ApprovalTTL func() time.Duration // how long a question to a person and its decision stay valid; 0 or nil: without limit
 
 	// Candidates returns what a task needs of its agent, and all agents with what the

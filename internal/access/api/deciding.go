@@ -87,13 +87,17 @@ func (d *Server) taskDetails(r *http.Request) (any, error) {
 	return found, err
 }
 
-// markOwn marks a pending approval of a task that the caller requested with the rule for it.
+// markOwn marks the pending approvals of a task that the caller requested with the rule for them.
 func (d *Server) markOwn(r *http.Request, found *client.TaskDetails) {
-	who, last := d.approver(peerIn(r.Context())), len(found.Approvals)-1
-	if last < 0 || found.Approvals[last].Decision != "" || len(who.Names) == 0 || !who.Requested(task.Task{Requester: found.Task.Requester}) {
+	who := d.approver(peerIn(r.Context()))
+	if len(who.Names) == 0 || !who.Requested(task.Task{Requester: found.Task.Requester}) {
 		return
 	}
-	found.Approvals[last].Own = who.Self.String()
+	for i := range found.Approvals {
+		if a := &found.Approvals[i]; a.Decision == "" {
+			a.Own = who.Self.String()
+		}
+	}
 }
 
 // person returns the names of the peer as an approver: all names of one person. An agent has

@@ -57,6 +57,17 @@ func (a Approvers) Find(name string) *Approver {
 	return &a.List[at]
 }
 
+// WhyNobody says why no approver may decide about a task; "" if one may, or if the only
+// permitted approver is unknown.
+func (a Approvers) WhyNobody(row task.Task, only string) string {
+	own := func(r Approver) bool { return r.requested(row) }
+	may := slices.DeleteFunc(slices.Clone(a.List), func(r Approver) bool { return only != "" && r.Name != only })
+	if a.Self != task.SelfRefuse || len(may) == 0 || slices.ContainsFunc(may, func(r Approver) bool { return !own(r) }) {
+		return ""
+	}
+	return fmt.Sprintf("%s requested this task; another approver must decide (approval.self is refuse)", row.Requester)
+}
+
 // Expiry returns when a signature that is made now should expire.
 func (a Approvers) Expiry(now time.Time) time.Time {
 	valid := a.Validity

@@ -226,6 +226,7 @@ func (t *Registry) Functions(cfg config.Config) store.Agents {
 		Prove: func(row task.Task, c task.Consent) (task.ProofLevel, error) {
 			return t.Proofs().Check(row, c, time.Now())
 		},
+		WhyNobody:   func(row task.Task, only string) string { return t.Proofs().WhyNobody(row, only) },
 		Candidates:  t.candidates,
 		Protocol:    t.protocol(cfg),
 		ApprovalTTL: func() time.Duration { return t.current.Load().approvalTTL },
