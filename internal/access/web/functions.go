@@ -45,11 +45,15 @@ var functions = template.FuncMap{
 	"date":     func(t time.Time) string { return t.Local().Format("Monday, 2 January") },
 	"sentence": sentence,
 	"scripts":  func(page string) []string { return scripts[page] },
+	"ofTask":   func(page string) bool { return slices.Contains(taskPages, page) },
 	"indent":   func(depth int) string { return strings.Repeat("· ", depth) },
 }
 
 // scripts are what a page needs beside app.js, by the name of its template.
 var scripts = map[string][]string{"task": {"comments"}, "decision": {"passkey"}, "passkey": {"passkey"}}
+
+// taskPages are the templates of pages about one task, which need more styles than lists.
+var taskPages = []string{"task", "decision", "edit", "send", "changed", "run", "thread"}
 
 // A tab is a link at the top of each page.
 type tab struct {
