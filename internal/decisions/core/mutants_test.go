@@ -87,6 +87,13 @@ var mutants = []mutant{
 		return changing(func(_ *world, m *core.Moved) { m.Result, m.Status, m.Kind = nil, "", "" })(nil, c, events)
 	}},
 	{name: "a question stays open after the end", events: without[*core.Concluded](func(c core.Command) bool { return is[*core.Cancel](c) || is[*core.Accept](c) })},
+	{name: "a question about a call stays open after the end of its run", events: without[*core.Concluded](func(c core.Command) bool { return !is[*core.Answer](c) && !is[*core.ExpireCall](c) })},
+	{name: "a task doesn't say that a call waits", events: without[*core.Moved](is[*core.AskCall])},
+	{name: "a task says that a call waits after the answer", events: changing(func(_ *world, c *core.Moved) {
+		if c.From == task.Running && c.To == task.Running {
+			c.Reasons = []task.Reason{task.Approval}
+		}
+	})},
 	{name: "a run doesn't end with its task", events: without[*core.RunEnded](func(c core.Command) bool { return is[*core.Finish](c) })},
 	{name: "a run doesn't end with what replaces its task", events: without[*core.RunEnded](func(c core.Command) bool { return is[*core.Accept](c) || is[*core.Cancel](c) })},
 	{name: "an intent isn't kept", events: without[*core.RunIntended](every)},

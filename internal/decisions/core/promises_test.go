@@ -16,7 +16,7 @@ var moves = map[task.State][]task.State{
 	task.Received: {task.Received, task.Held, task.Queued, task.Done},
 	task.Held:     {task.Held, task.Queued, task.Running, task.Review, task.Done},
 	task.Queued:   {task.Held, task.Queued, task.Running, task.Waiting, task.Review, task.Done},
-	task.Running:  {task.Held, task.Queued, task.Review, task.Done},
+	task.Running:  {task.Running, task.Held, task.Queued, task.Review, task.Done},
 	task.Waiting:  {task.Held, task.Waiting, task.Review, task.Done},
 	task.Review:   {task.Done, task.Queued},
 }
@@ -180,6 +180,7 @@ func (w *world) executions(_ envelope.ID, seq int64) (n int) {
 func (w *world) promises() {
 	w.solvent()
 	for _, t := range w.open() {
+		w.checkCalls(t)
 		switch {
 		case t.State == task.Held && len(t.Reasons) == 0 && t.Until.IsZero():
 			w.fail("%s is held for no reason, and without an end", t.ID)

@@ -191,8 +191,10 @@ func (w *world) step() {
 		w.begin()
 	case n < 58:
 		w.endOne()
-	case n < 60:
+	case n < 59:
 		w.meter()
+	case n < 61:
+		w.calls(w.any())
 	case n < 72:
 		w.person(w.any())
 	case n < 78:
@@ -427,7 +429,7 @@ func dump(s *core.State) string {
 	var b strings.Builder
 	for _, id := range names {
 		for _, t := range s.Revisions(id) {
-			fmt.Fprintf(&b, "%+v %v %+v %+v %+v %s\n", t.Task, t.Began, t.Start, t.Show, t.Run, t.Token)
+			fmt.Fprintf(&b, "%+v %v %+v %+v %v %+v %s\n", t.Task, t.Began, t.Start, t.Show, openCalls(t), t.Run, t.Token)
 		}
 	}
 	return b.String()

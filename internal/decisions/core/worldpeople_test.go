@@ -104,6 +104,8 @@ func (w *world) person(t *core.Task) {
 
 func digestAsked(t *core.Task) string {
 	switch {
+	case t.State == task.Running && len(openCalls(t)) > 0:
+		return openCalls(t)[0]
 	case t.State == task.Review && t.Show != nil:
 		return t.Show.Digest
 	case t.Start != nil:
