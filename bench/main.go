@@ -35,11 +35,19 @@ var measures = []measure{
 	{"restart", restart},
 	{"idle", idle},
 	{"scale", scale},
+	{"acp", acp},
 }
 
 func main() {
 	if len(os.Args) == 2 && os.Args[1] == playWorker {
 		answerLines(os.Stdin, os.Stdout)
+		return
+	}
+	if len(os.Args) == 2 && os.Args[1] == playACP {
+		if err := askForCalls(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
 		return
 	}
 	if err := bench(); err != nil {

@@ -93,7 +93,8 @@ func (s Submission) awaitWatching(ctx context.Context, at Location, look func(co
 
 // isHeld reports whether a task waits for a person or for a later time.
 func isHeld(row client.Task) bool {
-	return row.State == task.Held && !slices.Equal(row.Held, []task.Reason{task.Capacity}) || row.State == task.Review
+	return row.State == task.Held && !slices.Equal(row.Held, []task.Reason{task.Capacity}) || row.State == task.Review ||
+		row.State == task.Running && view.WaitsForApproval(row)
 }
 
 // ShortID returns the first characters of an id that name no other task now.
