@@ -40,6 +40,9 @@ const (
 	SandboxUnavailable Kind = "sandbox_unavailable"       // operator: the machine cannot make the agent's sandbox
 	RunLost            Kind = "run_lost"                  // the run is dead and its answer unknown
 	InternalError      Kind = "internal"                  // mailboxd
+	AgentProtocol      Kind = "agent_protocol"            // agent: doesn't speak its protocol
+	AgentUnsuitable    Kind = "agent_unsuitable"          // operator: the agent isn't in the mode in which it asks
+	SessionUnavailable Kind = "session_unavailable"       // agent: can't continue the session
 	ToolViolation      Kind = "tool_violation"            // agent: used a tool without asking, and no rule allows it
 	Unauthorized       Kind = "unauthorized"              // sender: does not prove its identity
 	DelegationDenied   Kind = "delegation_denied"         // agent: may not hand work to that agent
@@ -71,7 +74,7 @@ var kinds = []Kind{
 	ApprovalExpired, PolicyViolation, BudgetExceeded, DelegationCycle, DuplicateConflict, Cancelled,
 	Timeout, IdleTimeout, ExitTimeout, OutputTooLarge, OutOfMemory, OutputInvalid,
 	ContractViolation, IdentityMismatch, AgentError, AgentCrashed, SpawnFailed, SandboxUnavailable,
-	RunLost, InternalError, Unauthorized, DelegationDenied, NoCapableAgent, Capacity,
+	AgentProtocol, AgentUnsuitable, SessionUnavailable, RunLost, InternalError, Unauthorized, DelegationDenied, NoCapableAgent, Capacity,
 	ValidationFailed, ContextIntegrity, DependencyFailed, OversightExpired, OversightRejected,
 }
 

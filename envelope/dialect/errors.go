@@ -18,7 +18,7 @@ type code struct {
 var table = []code{
 	{"E001", 400, "INVALID_MESSAGE", true, []envelope.Kind{envelope.InvalidEnvelope, envelope.InvalidJSON}},
 	{"E002", 401, "UNAUTHORIZED", false, []envelope.Kind{envelope.Unauthorized}},
-	{"E003", 404, "CONTEXT_UNAVAILABLE", true, []envelope.Kind{envelope.ContextUnavailable, envelope.ContextIntegrity}},
+	{"E003", 404, "CONTEXT_UNAVAILABLE", true, []envelope.Kind{envelope.ContextUnavailable, envelope.ContextIntegrity, envelope.SessionUnavailable}},
 	{"E004", 429, "CAPACITY", true, []envelope.Kind{envelope.Capacity}},
 	{"E005", 501, "UNSUPPORTED_TASK", false, []envelope.Kind{envelope.UnsupportedTask, envelope.RoleMismatch}},
 	{"E006", 504, "TIMEOUT", true, []envelope.Kind{
@@ -30,6 +30,7 @@ var table = []code{
 	{"E009", 500, "INTERNAL", true, []envelope.Kind{
 		envelope.InternalError, envelope.AgentError, envelope.AgentCrashed, envelope.SpawnFailed, envelope.SandboxUnavailable, envelope.RunLost,
 		envelope.OutputInvalid, envelope.OutputTooLarge, envelope.OutOfMemory, envelope.IdentityMismatch,
+		envelope.AgentProtocol, envelope.AgentUnsuitable,
 	}},
 	{"E010", 421, "NO_AGENT", false, []envelope.Kind{envelope.NoCapableAgent, envelope.UnknownAgent}},
 	{"E011", 409, "CONFLICT", true, []envelope.Kind{envelope.DuplicateConflict}},

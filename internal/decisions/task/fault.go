@@ -10,6 +10,7 @@ import (
 var agentFaults = []envelope.Kind{
 	envelope.Timeout, envelope.IdleTimeout, envelope.ExitTimeout, envelope.OutputTooLarge, envelope.OutputInvalid,
 	envelope.ContractViolation, envelope.IdentityMismatch, envelope.AgentError, envelope.AgentCrashed, envelope.SpawnFailed,
+	envelope.AgentProtocol,
 }
 
 // Fault reports whether a run that has ended failed by the fault of its agent. Kind is the

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/running/agent"
 )
 
 // ACP is the section with the rules for an agent's calls of tools.
@@ -49,6 +50,16 @@ func (a *ACP) rules() *task.CallRules {
 		})
 	}
 	return rules
+}
+
+// callRules returns the rules of an entry. The program of a profile that asks gets the defaults without
+// the section.
+func (e Entry) callRules() *task.CallRules {
+	if e.ACP == nil && agent.Profile(e.Profile).Asks() {
+		defaults := acpDefaults()
+		return defaults.rules()
+	}
+	return e.ACP.rules()
 }
 
 // check refuses rules that can match nothing, or more than they seem to.

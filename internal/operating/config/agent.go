@@ -79,7 +79,7 @@ func (c *Config) agent(e Entry) Agent {
 		Metered:        m.Binding.Output.Metered(),
 		Unpriced:       m.Binding.Output.Metered() && !m.Binding.Output.Priced(),
 		NoFiles:        m.Binding.Worker != nil && m.Binding.Sandbox.Active(),
-		AllowUnmetered: e.AllowUnmetered, KillAtWindowEnd: e.KillAtWindowEnd, Calls: e.ACP.rules(),
+		AllowUnmetered: e.AllowUnmetered, KillAtWindowEnd: e.KillAtWindowEnd, Calls: e.callRules(),
 	}
 	if e.Manifest != "" {
 		manifest, warnings, err := c.manifest(e.Manifest)

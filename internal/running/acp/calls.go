@@ -8,6 +8,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"mailboxd/internal/running/transcript"
 )
 
 // A Call is a call of a tool, as it is asked about. What the agent doesn't say is empty.
@@ -136,10 +138,10 @@ func (c *calls) facts(id string, t toolCall) Call {
 		call.addPath(c.cwd, p.Path)
 	}
 	for _, content := range contents {
-		var d diff
+		var d transcript.Diff
 		if json.Unmarshal(content, &d, lenient) == nil && d.Type == "diff" {
 			call.addPath(c.cwd, d.Path)
-			call.Diff += d.unified()
+			call.Diff += d.Unified()
 		}
 	}
 	for _, path := range pathsIn(t.Input) {

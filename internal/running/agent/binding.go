@@ -69,7 +69,7 @@ const (
 	Dispatched Format = "clutch-worker" // an object with taskId, success, output, error and usage
 )
 
-var formats = []Format{Envelope, JSON, Text, Claude, Codex, Cursor, Gemini, OpenCode, Dispatched}
+var formats = []Format{Envelope, JSON, Text, Claude, Codex, Cursor, Gemini, OpenCode, ACP, Dispatched}
 
 // Formats returns the names of all formats.
 func Formats() (names []string) {

@@ -126,10 +126,16 @@ func (g *Agent) argv(j task.Job, f facts) ([]string, error) {
 	if g.runArguments != nil {
 		argv = append(argv, g.runArguments(j)...)
 	}
+	resume := ""
 	if j.Task.Continues() != "" {
-		if s, ok := readSessionFile(j.Dir); ok {
-			argv = sessionRecipes[g.binding.Profile].argv(argv, s.Continues)
-		}
+		s, _ := readSessionFile(j.Dir)
+		resume = s.Continues
+	}
+	if host := recipes[g.binding.Profile].host; host != nil {
+		return host.argv(argv, resume)
+	}
+	if resume != "" {
+		argv = sessionRecipes[g.binding.Profile].argv(argv, resume)
 	}
 	return argv, nil
 }
@@ -158,6 +164,10 @@ func (g *Agent) spec(j task.Job) (runner.Spec, error) {
 		ExitTimeout: b.ExitTimeout, Answer: f.ResultFile,
 		Deadline: j.Deadline, MaxOutput: b.MaxOutput, Grace: b.Grace,
 		Recorded: g.passesTools(j, argv), // enforcement reads it again
+	}
+	for _, entry := range recipes[b.Profile].host.variables() {
+		name, value, _ := strings.Cut(entry, "=")
+		s.Env = setVariable(s.Env, name, value)
 	}
 	if r := b.rulesFor(j); r != nil && r.env != "" {
 		text, err := r.addTo(s.Env)

@@ -48,6 +48,9 @@ type meter struct {
 
 func (g *Agent) newMeter(j task.Job) *meter {
 	m := &meter{job: j, reporter: reporter{job: j, speaks: g.binding.Speaks(), now: time.Now}, calls: newCalls(j)}
+	if host := recipes[g.binding.Profile].host; host != nil && m.calls != nil {
+		m.calls.exempt = host.exempt
+	}
 	if eventReaders[g.binding.Output] != nil {
 		m.output = g.newFollower(j)
 		m.output.progressed = time.Now()

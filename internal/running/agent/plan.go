@@ -16,6 +16,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/access/client"
 	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/running/filehash"
 	"mailboxd/internal/stores/worktree"
 )
 
@@ -51,7 +52,7 @@ func (b Binding) updatesItself() bool {
 // zero value is ready, with an empty key.
 type Planner struct {
 	Key    func() []byte // of the HMAC of values; nil: empty
-	hashes fileHashes
+	hashes filehash.Hashes
 }
 
 // PlanOf returns what an approval of a start covers: the run of a task with a binding, whose Cwd is
@@ -128,7 +129,7 @@ const gitTimeout = 10 * time.Second
 func (p *Planner) contents(plan client.Plan, b Binding) map[string]string {
 	files := map[string]string{}
 	if plan.Executable != "" {
-		files[plan.Executable] = p.hashes.of(plan.Executable)
+		files[plan.Executable] = p.hashes.Of(plan.Executable)
 	}
 	var committed map[string]worktree.CommittedFile
 	if relative := relativeArguments(plan.Command, b.Worker != nil); plan.Worktree && len(relative) > 0 {
@@ -146,7 +147,7 @@ func (p *Planner) contents(plan client.Plan, b Binding) map[string]string {
 		return findCandidate(plan.Cwd, name)
 	}) {
 		if script.content == "" {
-			script.content = p.hashes.of(script.path)
+			script.content = p.hashes.Of(script.path)
 		}
 		files[script.path] = script.content
 	}

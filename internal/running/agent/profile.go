@@ -48,6 +48,7 @@ type recipe struct {
 	tools      toolGroups // what our names of tools mean; nil: it can't be told which tools it may use
 	others     []string   // its tools that are in no group
 	ownSandbox bool       // it runs commands in a sandbox of its own
+	host       *acpHost   // runs the program; nil: it is the command of the run
 
 	tested string   // the version that tests ran; "" for none
 	events []string // the kinds of events that it is known to print
@@ -87,6 +88,10 @@ var recipes = map[Profile]recipe{
 	Cursor:   cursorRecipe,
 	Gemini:   geminiRecipe,
 	OpenCode: openCodeRecipe,
+
+	ClaudeACP: claudeACPRecipe, CodexACP: codexACPRecipe, GeminiACP: geminiACPRecipe, OpenCodeACP: openCodeACPRecipe,
+
+	ACP: {stdin: Prompt, output: ACP, host: &acpHost{}, events: []string{"result"}},
 
 	AINL:  {stdin: Request, output: JSON},
 	Shell: {stdin: Request, output: Text},
@@ -181,6 +186,8 @@ func (b Binding) checkProfile() *FieldError {
 		return wrong("profile", "is for an exec agent, not for a worker or an inbox")
 	case b.Model != "" && !b.byRecipe():
 		return wrong("model", "only the command of a profile has a flag for it; name it in exec.command")
+	case b.Model != "" && recipes[b.Profile].model == "":
+		return wrong("model", "the program of profile %s has no flag for it", b.Profile)
 	case strings.HasPrefix(b.Model, "-"):
 		return wrong("model", "%q would be read as a flag", b.Model)
 	}

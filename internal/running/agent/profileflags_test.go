@@ -41,7 +41,7 @@ func TestAProfileFillsWhatABindingLeavesOut(t *testing.T) {
 
 func TestAProfileThatCannotBeIsRefused(t *testing.T) {
 	for want, b := range map[string]agent.Binding{
-		`profile: "cluade" is not one of ainl, claude, clutch-worker, codex, cursor, gemini, opencode, shell`: {Profile: "cluade", Command: []string{"x"}},
+		`profile: "cluade" is not one of acp, ainl, claude, claude-acp, clutch-worker, codex, codex-acp, cursor, gemini, gemini-acp, opencode, opencode-acp, shell`: {Profile: "cluade", Command: []string{"x"}},
 		"exec.command: required":                  {Profile: agent.Shell},
 		"model: only the command of a profile":    {Command: []string{"x"}, Model: "m"},
 		`model: "--yolo" would be read as a flag`: {Profile: agent.Gemini, Model: "--yolo"},

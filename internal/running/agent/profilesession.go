@@ -19,7 +19,7 @@ type sessionRecipe struct {
 
 // sessionRecipes have their sources beside them. The files were looked at with the versions in
 // internal/testtools/realagents/testdata/package.json.
-var sessionRecipes = map[Profile]sessionRecipe{
+var sessionRecipes = withHosted(map[Profile]sessionRecipe{
 	Claude: { // https://code.claude.com/docs/en/cli-reference: --resume; https://code.claude.com/docs/en/env-vars: CLAUDE_CONFIG_DIR
 		variable: "CLAUDE_CONFIG_DIR", base: ".claude", dir: "projects",
 		file: func(id string) string { return "*/" + id + ".jsonl" }, // below a name for the directory in which it worked
@@ -50,6 +50,17 @@ var sessionRecipes = map[Profile]sessionRecipe{
 		file: func(string) string { return "opencode.db" },
 		argv: withFlag("--session"),
 	},
+})
+
+// withHosted adds the programs that a host runs. They keep their sessions where they do without one,
+// and the host continues them.
+func withHosted(all map[Profile]sessionRecipe) map[Profile]sessionRecipe {
+	for hosted, program := range map[Profile]Profile{ClaudeACP: Claude, CodexACP: Codex, GeminiACP: Gemini, OpenCodeACP: OpenCode} {
+		recipe := all[program]
+		recipe.argv, recipe.total = nil, ""
+		all[hosted] = recipe
+	}
+	return all
 }
 
 func withFlag(name string) func([]string, string) []string {

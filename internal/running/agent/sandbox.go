@@ -155,6 +155,7 @@ func (g *Agent) enclose(s *runner.Spec, j task.Job, b host.Bubblewrap) error {
 		r.Read = append(r.Read, refs...)
 	}
 	r.Read = append(r.Read, programPaths(program, r)...)
+	r.Read = append(r.Read, programPaths(hostedProgram(s.Argv), r)...)
 	if err := addSetupProgram(s, &r); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"math/big"
 	"slices"
@@ -16,11 +17,12 @@ import (
 
 // A transcript is what a profile's program has printed about its run.
 type transcript struct {
-	text    string // the answer
-	session string // to continue the session
-	done    bool   // the program has reported its end
-	failed  bool   // with a failure
-	message string // of the failure
+	text    string        // the answer
+	session string        // to continue the session
+	done    bool          // the program has reported its end
+	failed  bool          // with a failure
+	message string        // of the failure
+	kind    envelope.Kind // of the failure, if the program names it; "": AgentError
 	blocker blocker
 	resets  int64 // when the provider's limit ends, in seconds since 1970; 0: unknown
 	format  Format
@@ -59,7 +61,7 @@ const (
 // eventReaders read the events of each known program.
 var eventReaders = map[Format]func(t *transcript, kind string, event jsontext.Value){
 	Claude: readClaude, Codex: readCodex, Cursor: readCursor, Gemini: readGemini,
-	OpenCode: readOpenCode,
+	OpenCode: readOpenCode, ACP: readACP,
 }
 
 // readEvent reads an event; anything but an object is ignored.
@@ -160,7 +162,7 @@ func (t *transcript) result(j task.Job) (answer, error) {
 	reply.result.Cost = t.cost()
 	if t.failed {
 		reply.result.Status = envelope.Failed
-		reply.result.Error = envelope.Error{Kind: envelope.AgentError, Message: short(t.why())}
+		reply.result.Error = envelope.Error{Kind: cmp.Or(t.kind, envelope.AgentError), Message: short(t.why())}
 	}
 	if t.session != "" && len(t.session) <= maxQuote {
 		reply.result.Output.Extra = withText(reply.result.Output.Extra, "session_id", t.session)
@@ -187,6 +189,9 @@ func (t *transcript) why() string {
 		return "the agent's provider is overloaded: " + t.message
 	case busy:
 		return "the agent's provider did not serve it: " + t.message
+	}
+	if t.kind != "" {
+		return t.message
 	}
 	return "the agent says that it failed: " + t.message
 }

@@ -13,6 +13,7 @@ var first = map[Profile]string{
 	Cursor:   `{"type":"system","subtype":"init","session_id":"s"}`,
 	Gemini:   `{"type":"init","session_id":"s"}`,
 	OpenCode: `{"type":"step_start","sessionID":"s","part":{}}`,
+	ACP:      `{"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"plan"}}}`,
 }
 
 func TestLogsKnowTheKindsOfEventsThatTheProfilesKnow(t *testing.T) {

@@ -21,7 +21,7 @@ func (p *Planner) versionOf(program string) string {
 	if version := installedVersion(path); version != "" {
 		return version
 	}
-	return p.hashes.of(path)
+	return p.hashes.Of(path)
 }
 
 // installedVersion returns the version that the files of a program say, whose path has no links;

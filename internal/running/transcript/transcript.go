@@ -1,6 +1,6 @@
 // Package transcript reads what the programs of agents print as JSON events, and returns
 // the text for people: the model's words, the tools it used, failures, cost and time. It
-// knows Claude Code, Codex, Gemini CLI, opencode and Cursor; agent/testdata/profiles names the sources
+// knows Claude Code, Codex, Gemini CLI, opencode, Cursor, and the host of agents that speak ACP; agent/testdata/profiles names the sources
 // of the formats. Nothing that it returns is safe for a terminal: it came from an agent.
 package transcript
 
@@ -35,7 +35,7 @@ type Line struct {
 
 // A Session identifies the conversation of a program, which the program can continue.
 type Session struct {
-	Program string // claude, codex, gemini, opencode or cursor; "" for an output of another kind
+	Program string // claude, codex, gemini, opencode, cursor or acp; "" for an output of another kind
 	ID      string
 }
 
@@ -48,6 +48,7 @@ type Reader struct {
 	tools   map[string]string // the names of tools by the ids of their uses
 	partial strings.Builder   // words of the model that come in pieces
 	last    string            // the last words or failure, which an end repeats
+	shown   map[string]bool   // the calls that were shown, of ACP
 	problem string            // of Codex, which may be the failure of its run; "" for none
 	hidden  int               // events that aren't known
 }
@@ -96,6 +97,12 @@ type event struct {
 	SessionID string         `json:"sessionID"` // opencode, as Part
 	Part      jsontext.Value `json:"part"`
 
+	Method  string         `json:"method"` // acp, as Params, and the next ones of its end
+	Params  jsontext.Value `json:"params"`
+	Stop    *string        `json:"stop_reason"`
+	Tokens  int64          `json:"tokens"`
+	Payment jsontext.Value `json:"cost"`
+
 	IsError  *bool          `json:"is_error"` // of the end of claude and cursor, and the next ones
 	Result   string         `json:"result"`
 	Errors   []string       `json:"errors"`
@@ -132,6 +139,8 @@ func (r *Reader) Read(line []byte) []Line {
 		lines, known = r.gemini(&e)
 	case "opencode":
 		lines, known = r.opencode(&e)
+	case "acp":
+		lines, known = r.acp(&e)
 	default:
 		lines, known = r.claude(&e)
 	}
@@ -163,6 +172,8 @@ func (r *Reader) begins(e *event) bool {
 		r.session = Session{"opencode", e.SessionID}
 	case e.Type == "init" && e.Session != "":
 		r.session = Session{"gemini", e.Session}
+	case e.Method == "session/update", e.Type == "result" && e.Stop != nil && e.Subtype == "":
+		r.session = Session{"acp", sessionOf(e)}
 	default:
 		return false
 	}

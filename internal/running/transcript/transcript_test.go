@@ -299,3 +299,32 @@ func FuzzATranscriptLosesNoLineThatIsNoEvent(f *testing.F) {
 		r.Rest()
 	})
 }
+
+func TestTheOutputOfAHostIsShownAsATranscript(t *testing.T) {
+	update := func(u string) string {
+		return `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":` + u + "}}\n"
+	}
+	lines, session := shown(update(`{"sessionUpdate":"available_commands_update","availableCommands":[]}`) +
+		update(`{"sessionUpdate":"plan","entries":[{"content":"Look","status":"completed"},{"content":"Write","status":"pending"}]}`) +
+		update(`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"I "}}`) +
+		update(`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"look."}}`) +
+		update(`{"sessionUpdate":"tool_call","toolCallId":"c1","title":"Preparing","kind":"edit","status":"pending","rawInput":{}}`) +
+		update(`{"sessionUpdate":"tool_call_update","toolCallId":"c1","title":"Write a.txt","rawInput":{"file_path":"a.txt"},`+
+			`"content":[{"type":"diff","path":"a.txt","oldText":null,"newText":"hi\n"}]}`) +
+		update(`{"sessionUpdate":"tool_call_update","toolCallId":"c1","status":"completed"}`) +
+		update(`{"sessionUpdate":"tool_call","toolCallId":"c2","title":"ls x","kind":"execute","status":"in_progress"}`) +
+		update(`{"sessionUpdate":"tool_call_update","toolCallId":"c2","status":"failed","content":[{"type":"content","content":{"type":"text","text":"no x"}}]}`) +
+		update(`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"Done."}}`) +
+		`{"type":"result","status":"ok","text":"Done.","session_id":"s1","stop_reason":"end_turn","tokens":42,"cost":{"amount":0.25,"currency":"USD"}}` + "\n")
+	want := []string{
+		"note: plan:\n[x] Look\n[ ] Write", "text: I look.", "tool: edit Write a.txt", "raw: --- /dev/null\n+++ a.txt\n@@ -0,0 +1,1 @@\n+hi",
+		"tool: execute ls x", "fail: execute ls x failed: no x", "text: Done.", "end: 42 tokens, $0.25",
+	}
+	if !slices.Equal(lines, want) || session != (transcript.Session{Program: "acp", ID: "s1"}) {
+		t.Errorf("the transcript is %q of %+v; want %q", lines, session, want)
+	}
+	failed, _ := shown(`{"type":"result","status":"error","text":"","session_id":"","stop_reason":"","error":{"kind":"agent_protocol","message":"no JSON"}}` + "\n")
+	if !slices.Equal(failed, []string{"fail: the run failed: no JSON"}) {
+		t.Errorf("the transcript of a failure is %q", failed)
+	}
+}

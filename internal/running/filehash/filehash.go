@@ -1,4 +1,5 @@
-package agent
+// Package filehash hashes the files of programs, and remembers the hashes of large ones.
+package filehash
 
 import (
 	"crypto/sha256"
@@ -44,18 +45,18 @@ func (i fileIdentity) String() string {
 	return fmt.Sprintf("not read: device %d, inode %d, %d bytes, changed %s", i.device, i.inode, i.size, changed)
 }
 
-// fileHashes hashes files, and remembers the hashes of large ones. The zero value is ready; it may
+// A Hashes hashes files, and remembers the hashes of large ones. The zero value is ready; it may
 // be used concurrently.
-type fileHashes struct {
+type Hashes struct {
 	mu         sync.Mutex // guards remembered, and lets one large file be read at a time
 	remembered map[fileIdentity]string
 	reads      int              // of large files
 	now        func() time.Time // nil: time.Now
 }
 
-// of returns the SHA-256 of a file in hexadecimal. For a file that can't be read, or is too large,
+// Of returns the SHA-256 of a file in hexadecimal. For a file that can't be read, or is too large,
 // it returns what a change alters; "" if there is no regular file.
-func (h *fileHashes) of(path string) string {
+func (h *Hashes) Of(path string) string {
 	var s unix.Stat_t
 	if err := unix.Stat(path, &s); err != nil || s.Mode&unix.S_IFMT != unix.S_IFREG {
 		return ""
@@ -87,7 +88,7 @@ func (h *fileHashes) of(path string) string {
 	return sum
 }
 
-func (h *fileHashes) clock() time.Time {
+func (h *Hashes) clock() time.Time {
 	if h.now == nil {
 		return time.Now()
 	}

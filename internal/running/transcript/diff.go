@@ -1,12 +1,12 @@
-package acp
+package transcript
 
 import (
 	"fmt"
 	"strings"
 )
 
-// A diff is a change of a file in the content of a call.
-type diff struct {
+// A Diff is a change of a file in the content of a call in ACP.
+type Diff struct {
 	Type string  `json:"type"`
 	Path string  `json:"path"`
 	Old  *string `json:"oldText"` // nil: the file is new
@@ -16,14 +16,14 @@ type diff struct {
 // around is how many unchanged lines a diff has around the change.
 const around = 3
 
-// unified returns the change as a unified diff with one hunk, from the first line that differs to
+// Unified returns the change as a unified diff with one hunk, from the first line that differs to
 // the last one.
-func (d diff) unified() string {
+func (d Diff) Unified() string {
 	from, before := "/dev/null", []string(nil)
 	if d.Old != nil {
-		from, before = d.Path, lines(*d.Old)
+		from, before = d.Path, linesOf(*d.Old)
 	}
-	after := lines(d.New)
+	after := linesOf(d.New)
 	head := 0
 	for head < min(len(before), len(after)) && before[head] == after[head] {
 		head++
@@ -47,8 +47,8 @@ func (d diff) unified() string {
 	return b.String()
 }
 
-// lines splits a text after its line breaks.
-func lines(text string) []string {
+// linesOf splits a text after its line breaks.
+func linesOf(text string) []string {
 	all := strings.SplitAfter(text, "\n")
 	if all[len(all)-1] == "" {
 		all = all[:len(all)-1]
