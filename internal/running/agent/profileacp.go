@@ -25,6 +25,9 @@ const (
 	ACP = "acp"
 )
 
+// hostedPrograms are the profiles of the same programs without a host.
+var hostedPrograms = map[Profile]Profile{ClaudeACP: Claude, CodexACP: Codex, GeminiACP: Gemini, OpenCodeACP: OpenCode}
+
 // Asks reports whether the program of the profile asks before each call of a tool.
 func (p Profile) Asks() bool { return recipes[p].host != nil }
 

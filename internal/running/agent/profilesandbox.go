@@ -69,8 +69,14 @@ var sandboxNeeds = map[Profile]SandboxNeeds{
 	},
 }
 
-// SandboxNeedsOf returns what the program of a profile needs; nothing for another profile.
-func SandboxNeedsOf(p Profile) SandboxNeeds { return sandboxNeeds[p] }
+// SandboxNeedsOf returns what the program of a profile needs; nothing for another profile. A program
+// that a host runs needs what it needs without one.
+func SandboxNeedsOf(p Profile) SandboxNeeds {
+	if program, ok := hostedPrograms[p]; ok {
+		p = program
+	}
+	return sandboxNeeds[p]
+}
 
 // openCodeSettings are below .config/opencode. The directory itself isn't read-only: opencode 1.18.33
 // writes .gitignore there, and ends if it can't.

@@ -55,7 +55,7 @@ var sessionRecipes = withHosted(map[Profile]sessionRecipe{
 // withHosted adds the programs that a host runs. They keep their sessions where they do without one,
 // and the host continues them.
 func withHosted(all map[Profile]sessionRecipe) map[Profile]sessionRecipe {
-	for hosted, program := range map[Profile]Profile{ClaudeACP: Claude, CodexACP: Codex, GeminiACP: Gemini, OpenCodeACP: OpenCode} {
+	for hosted, program := range hostedPrograms {
 		recipe := all[program]
 		recipe.argv, recipe.total = nil, ""
 		all[hosted] = recipe

@@ -167,7 +167,7 @@ func (g *Agent) enclose(s *runner.Spec, j task.Job, b host.Bubblewrap) error {
 		return err
 	}
 	g.addTasks(s, &r, j, b)
-	needs := sandboxNeeds[g.binding.Profile]
+	needs := SandboxNeedsOf(g.binding.Profile)
 	s.Env = withDefaults(s.Env, needs.Env)
 	network, err := gateOf(&r, settings.Network, needs.Unneeded)
 	if err != nil {

@@ -88,7 +88,8 @@ func (r *Reader) acpCall(u acpUpdate) (lines []Line) {
 		words, r.tools[u.Call] = what, what
 	}
 	ended := u.Status == "completed" || u.Status == "failed"
-	if !r.shown[u.Call] && (ended || u.Status == "in_progress" || len(u.Input) > len("{}")) {
+	known := u.Status == "in_progress" || u.Kind == "tool_call_update" && len(u.Input) > len("{}")
+	if !r.shown[u.Call] && (ended || known) {
 		if r.shown == nil {
 			r.shown = map[string]bool{}
 		}
