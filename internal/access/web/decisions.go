@@ -49,6 +49,7 @@ type decision struct {
 	Why  string // it was not made; "" if it was
 
 	Unknown bool // the daemon was asked for it, and did not answer
+	Partly  bool // a part of what was sent was done
 }
 
 // decisions are those of the page. One is made at a time, since there is one terminal.
@@ -186,7 +187,8 @@ func (d *decisions) end(one *decision, err error) {
 	defer d.mu.Unlock()
 	one.Done = true
 	if err != nil {
-		one.Why, one.Unknown = err.Error(), errors.Is(err, errUnknown)
+		one.Why, one.Unknown, one.Partly = err.Error(), errors.Is(err, errUnknown), errors.Is(err, errPartly)
+		one.Why = strings.TrimPrefix(one.Why, errPartly.Error()+"\n")
 	}
 	if _, unconfirmed, found := strings.Cut(one.Why, "not confirmed at a terminal: "); found {
 		one.Why = unconfirmed // what comes before it names this process

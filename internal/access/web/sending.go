@@ -189,8 +189,15 @@ func (s *server) retryAll(ctx context.Context, ids []string) error {
 		return nil
 	}
 	why := fmt.Sprintf("%d of %d are retried; not these: %v", len(ids)-len(failed), len(ids), errors.Join(failed...))
-	return &client.Error{Kind: client.Conflict, Message: why}
+	err = &client.Error{Kind: client.Conflict, Message: why}
+	if len(failed) < len(ids) {
+		return errors.Join(errPartly, err)
+	}
+	return err
 }
+
+// errPartly says that a part of what was sent was done.
+var errPartly = errors.New("a part was done")
 
 // sent are what a person sends about a task.
 var sent = []string{"ask", "copy", "edit", "priority"}

@@ -176,6 +176,31 @@ func TestACookieSendsNothing(t *testing.T) {
 	}
 }
 
+func TestARetryOfWhichAPartFailsSaysWhatWasDone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.addEcho()
+	w.send("failed", "broken", `{}`)
+	w.result("failed")
+	w.send("waits", "deployer", `{"seconds": 0}`)
+	w.state("waits", task.Held)
+	v := w.visit(w.open())
+	decision, text := v.begin("/retry", url.Values{"token": {v.token}, "task": {"failed", "waits"}})
+	w.question()
+	fmt.Fprintln(w.person, numberOnPage.FindStringSubmatch(text)[1])
+	for end := time.Now().Add(patience); !strings.Contains(text, "A part was done") && time.Now().Before(end); <-time.After(pause) {
+		_, text = v.get(decision)
+	}
+	for _, want := range []string{"A part was done", "1 of 2 are retried; not these: waits: ", `href="/tasks?state=open"`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page has no %q: %s", want, text)
+		}
+	}
+	if row := w.details("failed").Task; row.Revision != 2 {
+		t.Errorf("the failed task has revision %d; want 2", row.Revision)
+	}
+}
+
 func TestATaskThatWaitsIsChangedAndGetsAnotherPriority(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -215,6 +240,9 @@ func TestTwoOfTwentyFailuresAreFoundAndRetried(t *testing.T) {
 	b.do(chromedp.Click(`a[href="/tasks?state=failed&since=24h"]`))
 	b.sees("20 tasks that match")
 	b.passesAxe("failures", "light")
+	if eval[bool](b, `document.querySelector("#retry").checkVisibility()`) {
+		t.Error("the button to retry the chosen tasks shows before one is chosen")
+	}
 	b.do(chromedp.Click(`input[value="fails-3"]`), chromedp.Click(`input[value="fails-7"]`), chromedp.Click(`#retry button`))
 	number := b.number()
 	if asked := w.question(); !strings.Contains(asked, "fails-3, revision 1, broken: the work fails-3") || !strings.Contains(asked, "fails-7") {
