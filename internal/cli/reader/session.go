@@ -25,6 +25,10 @@ var resume = map[string]string{
 	"opencode": "opencode --session ",
 }
 
+// hosted is the program of a session that a host had over ACP: the program alone would continue it in
+// another mode.
+const hosted = "acp"
+
 // Session returns the session of the last run of a task, and the command that continues it; both
 // are "" if the run's output names none, or its sandbox did not keep it.
 func Session(file client.TaskDetails) (id, command string) {
@@ -44,6 +48,10 @@ func Session(file client.TaskDetails) (id, command string) {
 		return s.ID, view.AskFurther(file.Task.ID)
 	case inside || removed:
 		return "", ""
+	case s.Program == hosted && kept:
+		return s.ID, view.AskFurther(file.Task.ID)
+	case s.Program == hosted:
+		return s.ID, ""
 	}
 	if !ok || err != nil {
 		return s.ID, resume[s.Program] + s.ID
