@@ -79,7 +79,7 @@ func (ct *controls) worktrees() worktree.Store {
 func whyWithheld(row task.Task, asked []task.Consent) string {
 	answer := task.Approved
 	for _, a := range asked {
-		if a.Decision == task.Denied {
+		if a.DeniesTask() {
 			return "an approver denied the task"
 		}
 		if a.Stage == envelope.ApprovalPost {

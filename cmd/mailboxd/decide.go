@@ -87,6 +87,9 @@ your reason, and its agent goes on in the same worktree.`,
 				if err != nil {
 					return err
 				}
+				if again && s.Stage == envelope.ApprovalTool {
+					return exit.With(exit.Usage, "--again: the task goes on after a call of it is denied")
+				}
 				word, err = prove(cmd.Context(), s, level, word)
 				if err != nil {
 					return err

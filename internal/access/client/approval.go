@@ -33,6 +33,12 @@ type Approval struct {
 	Request jsontext.Value `json:"request,omitempty"` // as it came; absent if it is that of the latest revision, or isn't kept
 }
 
+// DeniesTask reports whether a person denied the start or the answer of the task, and not only one of
+// its calls.
+func (a Approval) DeniesTask() bool {
+	return task.Decision(a.Decision) == task.Denied && a.Stage != envelope.ApprovalTool
+}
+
 // A Proof is the evidence for a decision.
 type Proof struct {
 	Kind      string    `json:"kind"`                // terminal, ssh or passkey

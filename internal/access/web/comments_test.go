@@ -76,6 +76,9 @@ func TestADeniedDifferenceWithCommentsComesBackAsASecondRound(t *testing.T) {
 	if _, text := v.get("/tasks/t1-2"); !strings.Contains(text, "Round of") {
 		t.Errorf("the page does not name the denied task: %s", text)
 	}
+	if _, text := v.get("/tasks/t1"); !strings.Contains(text, "Done once more") || !strings.Contains(text, `href="/tasks/t1-2"`) {
+		t.Errorf("the page of the denied task does not link the next round: %s", text)
+	}
 }
 
 func TestACommentIsAboutALineThatWasShown(t *testing.T) {

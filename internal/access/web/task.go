@@ -18,6 +18,7 @@ import (
 	"mailboxd/internal/access/client"
 	"mailboxd/internal/access/web/agenttext"
 	"mailboxd/internal/access/web/timeline"
+	"mailboxd/internal/cli/compose"
 	"mailboxd/internal/cli/reader"
 	"mailboxd/internal/cli/view"
 	"mailboxd/internal/decisions/task"
@@ -130,7 +131,11 @@ func (s *server) task(ctx context.Context, q question) (page, error) {
 	if found.Task.State == task.Review {
 		d.Row.Patch = found.PatchShown()
 	}
-	d.addRequest(q.now)
+	next, err := compose.NextRound(ctx, q.reader, found)
+	if err != nil {
+		return page{}, err
+	}
+	d.addRequest(q.now, next)
 	d.addApprovals()
 	d.addRuns(q)
 	if d.Result, d.Unshown = resultOf(found.Result), resultOf(found.Unshown); d.Result != nil && found.Task.State == task.Done {
@@ -147,8 +152,8 @@ func (s *server) task(ctx context.Context, q question) (page, error) {
 	return page{Name: "task", Title: string(id), Data: d}, nil
 }
 
-// addRequest adds what was asked for, and by whom.
-func (d *taskData) addRequest(now time.Time) {
+// addRequest adds what was asked for, and by whom; and the task that does a denied one once more.
+func (d *taskData) addRequest(now time.Time, next envelope.ID) {
 	t := d.Details.Task
 	add := func(name, value, link string) {
 		if value != "" {
@@ -175,6 +180,9 @@ func (d *taskData) addRequest(now time.Time) {
 	}
 	if denied, person := d.RoundOf(); denied != "" {
 		add("Round of", string(denied)+", which "+person+" denied", taskURL(denied))
+	}
+	if next != "" {
+		add("Done once more", string(next), taskURL(next))
 	}
 	for _, child := range d.Children {
 		add("Asked for", string(child), taskURL(child))

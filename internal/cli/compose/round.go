@@ -15,7 +15,6 @@ import (
 	"mailboxd/internal/access/client"
 	"mailboxd/internal/cli/exit"
 	"mailboxd/internal/cli/reader"
-	"mailboxd/internal/decisions/task"
 )
 
 // CanRepeat returns why a task can have no other round after a denial, or nil: its answer was denied
@@ -65,7 +64,7 @@ func Round(t client.TaskDetails, id envelope.ID, now time.Time) ([]byte, error) 
 // denialOf returns the denial of a task.
 func denialOf(t client.TaskDetails) (client.Approval, error) {
 	for _, a := range slices.Backward(t.Approvals) {
-		if task.Decision(a.Decision) == task.Denied && a.Revision == t.Task.Revision {
+		if a.DeniesTask() && a.Revision == t.Task.Revision {
 			return a, nil
 		}
 	}
@@ -78,6 +77,39 @@ const mostRounds = 100
 // RoundID returns an id for another round of a task: t1-2 after t1, and t1-3 after t1-2, or the
 // first one after it that no task has.
 func RoundID(ctx context.Context, r *reader.Reader, t client.TaskDetails) (envelope.ID, error) {
+	for _, id := range roundIDs(t) {
+		if _, err := r.Latest(ctx, id); isUnknown(err) {
+			return id, nil
+		} else if err != nil {
+			return "", err
+		}
+	}
+	return envelope.ID(uuid.NewString()), nil
+}
+
+// NextRound returns the task that does a denied one once more; "" for none.
+func NextRound(ctx context.Context, r *reader.Reader, t client.TaskDetails) (envelope.ID, error) {
+	if _, err := denialOf(t); err != nil {
+		return "", nil
+	}
+	for _, id := range roundIDs(t) {
+		next, err := r.Details(ctx, id)
+		if isUnknown(err) {
+			return "", nil
+		}
+		if err != nil {
+			return "", err
+		}
+		request, _ := envelope.DecodeTask(next.Request, envelope.Legacy)
+		if denied, _ := request.RoundOf(); denied == t.Task.ID {
+			return id, nil
+		}
+	}
+	return "", nil
+}
+
+// roundIDs returns the ids that another round of a task may have, in their order.
+func roundIDs(t client.TaskDetails) (ids []envelope.ID) {
 	base, number := string(t.Task.ID), 2
 	if before, _ := envelope.DecodeTask(t.Request, envelope.Legacy); isRound(before) {
 		if name, last, found := cutLast(base, "-"); found {
@@ -91,15 +123,15 @@ func RoundID(ctx context.Context, r *reader.Reader, t client.TaskDetails) (envel
 		if err != nil {
 			break // it is too long
 		}
-		_, err = r.Latest(ctx, id)
-		if said, ok := errors.AsType[*client.Error](err); ok && said.Kind == client.NoTask || exit.CodeOf(err) == exit.NoTask {
-			return id, nil
-		}
-		if err != nil {
-			return "", err
-		}
+		ids = append(ids, id)
 	}
-	return envelope.ID(uuid.NewString()), nil
+	return ids
+}
+
+// isUnknown reports whether an error says that there is no task with an id.
+func isUnknown(err error) bool {
+	said, ok := errors.AsType[*client.Error](err)
+	return ok && said.Kind == client.NoTask || exit.CodeOf(err) == exit.NoTask
 }
 
 func isRound(t envelope.Task) bool {

@@ -150,7 +150,7 @@ func withheld(f client.TaskDetails) bool {
 		if a.Revision != f.Task.Revision {
 			continue
 		}
-		if task.Decision(a.Decision) == task.Denied {
+		if a.DeniesTask() {
 			return true
 		}
 		if a.Stage == envelope.ApprovalPost {

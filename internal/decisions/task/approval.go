@@ -37,3 +37,7 @@ type Consent struct {
 	Note     string    // the approver's reason, or the daemon's
 	Proof    Proof     // of the decision; zero for none
 }
+
+// DeniesTask reports whether a person denied the start or the answer of the task, and not only one of
+// its calls.
+func (c Consent) DeniesTask() bool { return c.Decision == Denied && c.Stage != envelope.ApprovalTool }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/decisions/task"
 	"mailboxd/internal/running/agent"
 )
 
@@ -30,7 +29,7 @@ func (r *resources) earlier(id envelope.ID) (e agent.Earlier, err error) {
 		return e, fmt.Errorf("look up %s: %w", id, err)
 	}
 	for _, a := range asked {
-		if a.Decision == task.Denied {
+		if a.DeniesTask() {
 			e.Denier = a.Decider
 		}
 	}
