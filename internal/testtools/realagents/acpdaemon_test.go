@@ -59,3 +59,29 @@ func TestRealAgentsAskTheDaemon(t *testing.T) {
 		}
 	})
 }
+
+func TestRealAgentsAskFromASandbox(t *testing.T) {
+	forEachSandboxed(t, func(t *testing.T, b *box) {
+		b.hostedEntry("{rules: [{kind: execute, do: allow}], otherwise: reject}")
+		b.serve()
+		b.model.Script(b.askedShellCall(), fakemodel.Text("I wrote shell.txt."))
+		r := b.ask("Write shell.txt", "--in", b.work, "--worktree")
+		if r.Status != "ok" || r.Output.Summary != "I wrote shell.txt." || r.Output.Enforcement["filesystem"] != "kernel" {
+			t.Fatalf("the result is %+v; want ok, from a sandbox", r)
+		}
+		if diff := b.must(b.mailboxd(b.work, "diff", r.ID)).out; !strings.Contains(diff, "+++ b/shell.txt") {
+			t.Errorf("diff prints\n%s\nwant shell.txt", diff)
+		}
+
+		b.model.Script(fakemodel.Text("It is that one."))
+		next := b.resultOf(b.mailboxd(b.work, "ask", "--continue", r.ID, "Which file?", "--wait", "--json"))
+		if b.program.name == "gemini" && next.Error.Kind == "session_unavailable" {
+			return
+		}
+		requests := b.model.Requests()
+		if body := string(requests[len(requests)-1].Body); next.Status != "ok" || next.Output.Session != r.Output.Session ||
+			!strings.Contains(body, "Write shell.txt") {
+			t.Errorf("the result is %+v; want the same session, and the first message for the model", next)
+		}
+	})
+}
