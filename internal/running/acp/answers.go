@@ -50,13 +50,16 @@ func (a *answers) follow(ctx context.Context) {
 	w, err := fsnotify.NewWatcher()
 	if err == nil {
 		defer w.Close()
-		_ = w.Add(filepath.Dir(a.path))
 		events = w.Events
 	}
-	watched := false
+	dir, watched := filepath.Dir(a.path), false
 	for {
 		if w != nil && !watched {
-			watched = w.Add(a.path) == nil
+			if watched = w.Add(a.path) == nil; watched {
+				_ = w.Remove(dir) // it may not be watched
+			} else {
+				_ = w.Add(dir)
+			}
 		}
 		a.read()
 		select {
