@@ -10,6 +10,8 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	machine "mailboxd/internal/running/host"
 )
 
 // Name is the command of a host. No command of the command line has it.
@@ -77,5 +79,6 @@ func Main(args []string) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	machine.UnmapProgram() // a host lives as long as its agent, and needs little of the program
 	return Run(ctx, o)
 }

@@ -1,4 +1,4 @@
-package daemon
+package host
 
 import (
 	"os"
@@ -73,7 +73,7 @@ func mappedPages(smaps, file string) (n int) {
 }
 
 func TestTheProgramGoesOnWithoutItsPages(t *testing.T) {
-	unmap()
+	UnmapProgram()
 	if program, err := os.Executable(); err != nil || !strings.HasSuffix(program, ".test") {
 		t.Errorf("Executable() = %q, %v; want the test", program, err)
 	}
