@@ -60,6 +60,21 @@ func TestRealAgentsAskTheDaemon(t *testing.T) {
 	})
 }
 
+// Codex runs a command in its own read-only sandbox without asking.
+func TestACommandOfCodexThatOnlyReadsDoesNotEndTheRun(t *testing.T) {
+	needPrograms(t)
+	b := newBox(t, named("codex"))
+	b.plain()
+	b.hostedEntry("{otherwise: reject}")
+	b.serve()
+	b.model.Script(fakemodel.ToolCall("exec_command", map[string]any{"cmd": "sleep 0.5; ls"}), fakemodel.Text("I looked."))
+	r := b.ask("Look", "--in", b.work)
+	events := b.must(b.mailboxd(b.work, "events", "--task", r.ID)).out
+	if r.Status != "ok" || r.Output.Summary != "I looked." || !strings.Contains(events, "tool.unasked") {
+		t.Errorf("the result is %+v, with the events\n%s\nwant ok, and the call recorded", r, events)
+	}
+}
+
 func TestRealAgentsAskFromASandbox(t *testing.T) {
 	forEachSandboxed(t, func(t *testing.T, b *box) {
 		b.hostedEntry("{rules: [{kind: execute, do: allow}], otherwise: reject}")
