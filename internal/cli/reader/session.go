@@ -30,7 +30,8 @@ var resume = map[string]string{
 const hosted = "acp"
 
 // Session returns the session of the last run of a task, and the command that continues it; both
-// are "" if the run's output names none, or its sandbox did not keep it.
+// are "" if the run's output names none, or its sandbox did not keep it. The command is "" if the
+// work of the run was discarded.
 func Session(file client.TaskDetails) (id, command string) {
 	if len(file.Runs) == 0 || file.Runs[len(file.Runs)-1].Dir == "" {
 		return "", ""
@@ -43,7 +44,9 @@ func Session(file client.TaskDetails) (id, command string) {
 	kept, inside := agent.SessionAt(dir)
 	meta, ok, err := runner.ReadMeta(dir)
 	removed := ok && meta.Cwd != "" && !isDir(meta.Cwd)
-	switch {
+	switch w := file.Runs[len(file.Runs)-1].Worktree; {
+	case w != nil && !w.Discarded.IsZero():
+		return s.ID, "" // the daemon refuses it
 	case kept && (inside || removed):
 		return s.ID, view.AskFurther(file.Task.ID)
 	case inside || removed:

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"time"
 )
@@ -49,8 +50,16 @@ func (s Store) Continue(ctx context.Context, q Request, earlier Clone, runDir st
 // CanContinue returns why no other run can continue in the clone of a run, or nil.
 func (s Store) CanContinue(c Clone) error {
 	last, _, err := s.sharing(c)
-	if err != nil || !last.Removed.IsZero() {
+	if err != nil {
 		return err
+	}
+	for _, of := range []Clone{c, last} {
+		if !of.Discarded.IsZero() {
+			return fmt.Errorf("the work of task %s in the worktree was discarded, so nothing goes on there; send the task anew: it gets a worktree of its own", of.Task)
+		}
+	}
+	if !last.Removed.IsZero() {
+		return nil
 	}
 	return last.check()
 }

@@ -127,3 +127,20 @@ func TestARemovedCloneIsMadeAgainWithItsWork(t *testing.T) {
 		t.Error("a clone that somebody removed can be continued")
 	}
 }
+
+func TestNothingGoesOnWithDiscardedWork(t *testing.T) {
+	p := newProject(t)
+	first := p.clone()
+	write(t, filepath.Join(first.Dir, "first.txt"), "1\n")
+	first = p.ended(first)
+	second := p.ended(p.next(first, "second"))
+	second.Discarded = time.Now()
+	if err := p.store.Update(second); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []worktree.Clone{first, second} {
+		if err := p.store.CanContinue(c); err == nil || !strings.Contains(err.Error(), "discarded") {
+			t.Errorf("CanContinue of %s = %v; want that the work of second was discarded", c.Run, err)
+		}
+	}
+}
