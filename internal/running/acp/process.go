@@ -62,6 +62,20 @@ func (p *process) stop(grace time.Duration) {
 		}
 	}
 	p.wait.Wait()
+	p.awaitGroup()
+}
+
+// lingering is how long processes that the agent started may take to end after it. The keeper of the
+// run ends those that remain, and reports them.
+const lingering = 2 * time.Second
+
+// awaitGroup waits for the other processes in the agent's group, such as Claude Code below its adapter.
+func (p *process) awaitGroup() {
+	for end := time.Now().Add(lingering); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if syscall.Kill(-p.cmd.Process.Pid, 0) != nil {
+			return
+		}
+	}
 }
 
 // ending says how the agent ended, if it ended by itself, and what it last said on standard error.
