@@ -1,8 +1,10 @@
 package agent
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -187,6 +189,28 @@ func (c *calls) called(line callLine) {
 	if answer != task.AllowCall && (c.exempt == "" || call.Kind != c.exempt) {
 		c.violation = fmt.Errorf("it made a call without asking, %s %s: %s", call.Kind, short(call.Words()), why)
 	}
+}
+
+// madeCalls reports whether the agent of a run asked about a call, and whether it said of one that it
+// made it without asking.
+func madeCalls(dir string) (asked, unasked bool) {
+	f, err := openRegular(workDir(dir), progressFile)
+	if err != nil {
+		return false, false
+	}
+	defer f.close()
+	lines := bufio.NewScanner(io.NewSectionReader(f, 0, min(f.size, maxProgress)))
+	lines.Buffer(nil, maxProgressLine+1)
+	for lines.Scan() {
+		var line struct {
+			Ask    jsontext.Value `json:"ask"`
+			Called jsontext.Value `json:"called"`
+		}
+		if json.Unmarshal(lines.Bytes(), &line, lenient) == nil {
+			asked, unasked = asked || line.Ask != nil, unasked || line.Called != nil
+		}
+	}
+	return asked, unasked
 }
 
 // put appends an answer. The agent that reads it may not see a part of a line, so it is one write.

@@ -29,8 +29,9 @@ func (g *Agent) enforcement(j task.Job, exit task.Exit, r envelope.Result) envel
 	_, inStep := g.opts.Workflows.StepOf(j.Task)
 	set(envelope.ControlOutputContract, inStep || j.Task.Contract != nil, g.contractLevel(j))
 	set(envelope.ControlExecutionMode, g.advises(), envelope.LevelObserved)
-	if _, judged := levels[envelope.ControlTools]; judged || j.Tools != nil || g.binding.Permission != "" {
-		set(envelope.ControlTools, j.Tools != nil || g.binding.Permission != "", g.toolsLevel(j, &r))
+	held := j.Tools != nil || g.binding.Permission != "" || j.Calls != nil
+	if _, judged := levels[envelope.ControlTools]; judged || held {
+		set(envelope.ControlTools, held, g.toolsLevel(j, &r))
 	}
 	if _, judged := levels[envelope.ControlBudget]; judged || j.Task.Budget != (envelope.Budget{}) || j.Budget != (envelope.Budget{}) {
 		set(envelope.ControlBudget, true, budgetLevel(j, r))
@@ -68,9 +69,24 @@ func (g *Agent) toolsLevel(j task.Job, r *envelope.Result) envelope.Level {
 	switch {
 	case r.Status == envelope.Rejected: // no agent ran
 		return envelope.LevelAdvisory
+	case j.Calls != nil:
+		return g.callsLevel(j)
 	case g.flagged(j):
 		return envelope.LevelAgentFlag
 	case reportedTools(r).present:
+		return envelope.LevelObserved
+	}
+	return envelope.LevelAdvisory
+}
+
+// callsLevel returns the level of the tool list for an agent that asks before its calls. It is never
+// the daemon's, since the agent chooses to ask.
+func (g *Agent) callsLevel(j task.Job) envelope.Level {
+	asked, unasked := madeCalls(j.Dir)
+	switch {
+	case g.binding.Profile.Asks() && !unasked:
+		return envelope.LevelAgentFlag
+	case asked || unasked:
 		return envelope.LevelObserved
 	}
 	return envelope.LevelAdvisory
