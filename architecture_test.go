@@ -60,7 +60,7 @@ var forbidden = map[string][]string{
 
 // owners are the only packages that import a dependency or a package of ours.
 var owners = map[string][]string{
-	"github.com/fsnotify/fsnotify":               {"watcher", "internal/running/agent", "internal/running/acp"},
+	"github.com/fsnotify/fsnotify":               {"watcher", "internal/running/toolcall", "internal/running/acp"},
 	"github.com/coder/acp-go-sdk":                {"internal/running/acp"},
 	"github.com/spf13/cobra":                     {"cmd/mailboxd"},
 	"github.com/spf13/cobra/doc":                 {"cmd/mailboxd"},

@@ -77,6 +77,7 @@ var ceilings = map[string]int{
 	"internal/testtools/torture":              508,
 	"internal/running/acp":                    1800,
 	"internal/running/filehash":               600,
+	"internal/running/toolcall":               808,
 	"internal/running/transcript":             1592,
 	"internal/cli/view":                       3732,
 	"internal/access/web":                     4734,

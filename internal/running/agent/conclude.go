@@ -103,8 +103,8 @@ func (g *Agent) conclude(j task.Job, exit task.Exit, m *meter) task.Outcome {
 	}
 	over, again := overspent(j, reply.result), exit.Cause == "" && exit.Code == tempFail
 	switch {
-	case m.calls != nil && m.calls.violation != nil:
-		failure = envelope.Error{Kind: envelope.ToolViolation, Message: short("the agent was ended: " + m.calls.violation.Error())}
+	case m.calls.Violation() != nil:
+		failure = envelope.Error{Kind: envelope.ToolViolation, Message: short("the agent was ended: " + m.calls.Violation().Error())}
 	case exit.Cause == task.CauseInterrupted && m.overBudget != nil:
 		failure = envelope.Error{Kind: envelope.BudgetExceeded, Message: short(m.overBudget.Error() + " and was ended")}
 	case again && over != nil:

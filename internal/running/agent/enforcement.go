@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/decisions/task"
 	"mailboxd/internal/running/runner"
+	"mailboxd/internal/running/toolcall"
 )
 
 // enforcement returns which component enforced each control: the levels of the admission,
@@ -70,7 +72,7 @@ func (g *Agent) toolsLevel(j task.Job, r *envelope.Result) envelope.Level {
 	case r.Status == envelope.Rejected: // no agent ran
 		return envelope.LevelAdvisory
 	case j.Calls != nil:
-		return g.callsLevel(j)
+		return callsLevel(g.binding.Profile, j.Dir)
 	case g.flagged(j):
 		return envelope.LevelAgentFlag
 	case reportedTools(r).present:
@@ -81,10 +83,15 @@ func (g *Agent) toolsLevel(j task.Job, r *envelope.Result) envelope.Level {
 
 // callsLevel returns the level of the tool list for an agent that asks before its calls. It is never
 // the daemon's, since the agent chooses to ask.
-func (g *Agent) callsLevel(j task.Job) envelope.Level {
-	asked, unasked := madeCalls(j.Dir)
+func callsLevel(p Profile, dir string) envelope.Level {
+	f, err := openRegular(workDir(dir), progressFile)
+	if err != nil {
+		return envelope.LevelAdvisory
+	}
+	defer f.close()
+	asked, unasked := toolcall.Made(io.NewSectionReader(f, 0, min(f.size, maxProgress)))
 	switch {
-	case g.binding.Profile.Asks() && !unasked:
+	case p.Asks() && !unasked:
 		return envelope.LevelAgentFlag
 	case asked || unasked:
 		return envelope.LevelObserved

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/running/toolcall"
 )
 
 // passedVariables are inherited by every agent. An agent gets any other variable, such as a
@@ -77,7 +78,7 @@ func environment(base []string, j task.Job, f facts) []string {
 		env = append(env, "MAILBOX_ALLOWED_TOOLS="+f.AllowedTools) // also if empty: that means no tools
 	}
 	if j.Calls != nil {
-		env = append(env, "MAILBOX_ANSWERS_FILE="+inDir(j, answersFile))
+		env = append(env, "MAILBOX_ANSWERS_FILE="+inDir(j, toolcall.AnswersFile))
 	}
 	if f.ConversationFile != "" {
 		env = append(env, "MAILBOX_CONVERSATION_FILE="+f.ConversationFile)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -17,11 +18,12 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/decisions/task"
 	"mailboxd/internal/running/runner"
+	"mailboxd/internal/running/toolcall"
 )
 
 // Limits on reading a progress file. Later content is ignored.
 const (
-	maxProgressLine = 1 << 20
+	maxProgressLine = toolcall.MaxLine
 	maxProgress     = 64 << 20
 	pollInterval    = 200 * time.Millisecond // between two reads, if the run has a limit
 )
@@ -38,7 +40,7 @@ type meter struct {
 	overBudget error // the first error of Job.Meter
 	unread     error // runner.Passing: why the last read missed a part of the file; nil: it didn't
 	reporter   reporter
-	calls      *calls // nil: the agent doesn't ask about its calls
+	calls      *toolcall.Calls // nil: the agent doesn't ask about its calls
 
 	output      *follower     // standard output of a profile's program; nil for any other
 	exitTimeout time.Duration // of a program after its answer; 0: unlimited
@@ -47,9 +49,10 @@ type meter struct {
 }
 
 func (g *Agent) newMeter(j task.Job) *meter {
-	m := &meter{job: j, reporter: reporter{job: j, speaks: g.binding.Speaks(), now: time.Now}, calls: newCalls(j)}
-	if host := recipes[g.binding.Profile].host; host != nil && m.calls != nil {
-		m.calls.exempt = host.exempt
+	m := &meter{job: j, reporter: reporter{job: j, speaks: g.binding.Speaks(), now: time.Now}}
+	m.calls = toolcall.New(j, filepath.Join(workDir(j.Dir), progressFile))
+	if host := recipes[g.binding.Profile].host; host != nil {
+		m.calls.Exempt(host.exempt)
 	}
 	if eventReaders[g.binding.Output] != nil {
 		m.output = g.newFollower(j)
@@ -72,7 +75,7 @@ func (m *meter) watch(ctx context.Context) (running context.Context, stop func()
 	done := make(chan struct{})
 	var looking sync.WaitGroup
 	looking.Go(func() {
-		defer m.calls.close()
+		defer m.calls.Close()
 		timer := time.NewTicker(pollInterval)
 		defer timer.Stop()
 		for {
@@ -80,7 +83,7 @@ func (m *meter) watch(ctx context.Context) (running context.Context, stop func()
 				end(m.overBudget)
 				return
 			}
-			if m.calls != nil && m.calls.violation != nil {
+			if m.calls.Violation() != nil {
 				end(errToolViolation)
 				return
 			}
@@ -96,7 +99,7 @@ func (m *meter) watch(ctx context.Context) (running context.Context, stop func()
 				end(errLongWait)
 				return
 			}
-			if m.calls.await(done, timer.C) {
+			if m.calls.Await(done, timer.C) {
 				return
 			}
 		}
@@ -130,7 +133,7 @@ func (m *meter) poll(last bool) {
 	}
 	m.read(io.NewSectionReader(f, m.offset, min(f.size, maxProgress)-m.offset), last)
 	m.reporter.flush(last)
-	if !last && m.calls.decideOpen() {
+	if !last && m.calls.DecideOpen() {
 		m.noteWaiting(f)
 	}
 }
@@ -211,8 +214,8 @@ func (m *meter) readLine(line []byte) {
 			Tokens   *int64 `json:"tokens"`
 			USDCents *int64 `json:"usd_cents"`
 		} `json:"cost_used"`
-		Ask    *callLine `json:"ask"`
-		Called *callLine `json:"called"`
+		Ask    *toolcall.Line `json:"ask"`
+		Called *toolcall.Line `json:"called"`
 	}
 	line = bytes.TrimSpace(line)
 	m.reporter.readLine(line)
@@ -223,9 +226,9 @@ func (m *meter) readLine(line []byte) {
 	case len(line) > 0 && json.Unmarshal(line, &data) != nil:
 		m.unreadable++
 	case data.Ask != nil && m.calls != nil:
-		m.calls.ask(*data.Ask)
+		m.calls.Ask(*data.Ask)
 	case data.Called != nil && m.calls != nil:
-		m.calls.called(*data.Called)
+		m.calls.Called(*data.Called)
 	case data.Cost == nil:
 	case data.Cost.Tokens == nil || data.Cost.USDCents == nil || *data.Cost.Tokens < 0 || *data.Cost.USDCents < 0:
 		m.unreadable++ // half a cost is unknown (AINL-68)

@@ -91,13 +91,3 @@ func TestTheProgramOfAHostIsFoundForItsSandbox(t *testing.T) {
 		t.Errorf("hostedProgram of another command = %q", program)
 	}
 }
-
-func TestACallThatCannotWriteNeedsNoQuestion(t *testing.T) {
-	for kind, ends := range map[task.CallKind]bool{task.CallExecute: false, task.CallEdit: true} {
-		c := calls{exempt: task.CallExecute, job: task.Job{Terms: task.Terms{}}}
-		c.called(callLine{ID: "1", Kind: kind, Command: "ls"})
-		if (c.violation != nil) != ends {
-			t.Errorf("a call of the kind %s without a question: %v; want the run ended: %v", kind, c.violation, ends)
-		}
-	}
-}

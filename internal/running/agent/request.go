@@ -17,6 +17,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/decisions/task"
 	"mailboxd/internal/running/runner"
+	"mailboxd/internal/running/toolcall"
 	"mailboxd/internal/stores/worktree"
 	"mailboxd/internal/testtools/fault"
 )
@@ -100,7 +101,7 @@ func (g *Agent) prepareDir(ctx context.Context, j task.Job) (task.Job, runner.Sp
 		err = g.rememberDir(j, spec.Cwd)
 	}
 	if err == nil {
-		err = prepareCalls(j, cmp.Or(spec.Cwd, workDir(j.Dir)))
+		err = toolcall.Prepare(j, cmp.Or(spec.Cwd, workDir(j.Dir)))
 	}
 	return j, spec, err
 }

@@ -1,4 +1,4 @@
-package agent
+package toolcall
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ import (
 )
 
 // asked returns the calls of a run whose rules allow edits in src, in a directory with some links.
-func asked(t *testing.T) (c *calls, dir string) {
+func asked(t *testing.T) (c *Calls, dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	for _, name := range []string{"src", "docs"} {
@@ -30,23 +30,23 @@ func asked(t *testing.T) (c *calls, dir string) {
 	j := task.Job{Dir: t.TempDir(), Terms: task.Terms{Calls: &task.CallRules{
 		Rules: []task.CallRule{{Kind: task.CallEdit, Paths: []string{"src/**"}, Do: task.AllowCall}},
 	}}}
-	if err := prepareCalls(j, dir); err != nil {
+	if err := Prepare(j, dir); err != nil {
 		t.Fatal(err)
 	}
 	return again(t, j), dir
 }
 
 // again returns the calls of a run as a daemon reads them after a restart.
-func again(t *testing.T, j task.Job) *calls {
+func again(t *testing.T, j task.Job) *Calls {
 	t.Helper()
-	c := newCalls(j)
-	t.Cleanup(c.close)
+	c := New(j, filepath.Join(j.Dir, "progress.jsonl"))
+	t.Cleanup(c.Close)
 	return c
 }
 
-func answersOf(t *testing.T, c *calls) []string {
+func answersOf(t *testing.T, c *Calls) []string {
 	t.Helper()
-	text, err := os.ReadFile(inDir(c.job, answersFile))
+	text, err := os.ReadFile(filepath.Join(c.job.Dir, AnswersFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,8 +82,8 @@ func TestAPathOfACallCountsWhereItsLinksLead(t *testing.T) {
 
 func TestEachCallIsAnsweredOnceAlsoAfterARestart(t *testing.T) {
 	c, _ := asked(t)
-	ask := func(c *calls, id, path string) {
-		c.ask(callLine{ID: id, Kind: task.CallEdit, Paths: []string{path}})
+	ask := func(c *Calls, id, path string) {
+		c.Ask(Line{ID: id, Kind: task.CallEdit, Paths: []string{path}})
 	}
 	ask(c, "1", "src/a")
 	ask(c, "2", "docs/a")
@@ -113,13 +113,13 @@ func TestACallWaitsForAPersonUntilThereIsADecision(t *testing.T) {
 		questions = append(questions, fmt.Sprint(call.ID, made))
 		return decision, nil
 	}
-	c.ask(callLine{ID: "1", Kind: task.CallFetch, Title: "a page"})
-	c.ask(callLine{ID: "1", Kind: task.CallFetch, Title: "a page"})
-	if !c.decideOpen() || len(c.open) != 1 {
+	c.Ask(Line{ID: "1", Kind: task.CallFetch, Title: "a page"})
+	c.Ask(Line{ID: "1", Kind: task.CallFetch, Title: "a page"})
+	if !c.DecideOpen() || len(c.open) != 1 {
 		t.Fatalf("open are %v; want the one call", c.open)
 	}
 	decision = task.CallDecision{Answer: task.AllowCall, By: "ada", Reason: "fine"}
-	if c.decideOpen() {
+	if c.DecideOpen() {
 		t.Error("it waits after the decision")
 	}
 	if got, want := answersOf(t, c), []string{`{"id":"1","decision":"allow","by":"ada","reason":"fine"}`}; !slices.Equal(got, want) {
@@ -131,11 +131,11 @@ func TestACallWaitsForAPersonUntilThereIsADecision(t *testing.T) {
 }
 
 func TestARunThatBreaksTheRulesOfCallsEnds(t *testing.T) {
-	for name, use := range map[string]func(*calls){
-		"it asked about a call without an id":           func(c *calls) { c.ask(callLine{Kind: task.CallEdit}) },
+	for name, use := range map[string]func(*Calls){
+		"it asked about a call without an id":           func(c *Calls) { c.Ask(Line{Kind: task.CallEdit}) },
 		"it asked about more than 10000 calls":          askTooOften,
-		"it made a call without asking, edit docs/a: ":  func(c *calls) { c.called(callLine{ID: "1", Kind: task.CallEdit, Paths: []string{"docs/a"}}) },
-		"it made a call without asking,  something: no": func(c *calls) { c.called(callLine{Title: "something"}) },
+		"it made a call without asking, edit docs/a: ":  func(c *Calls) { c.Called(Line{ID: "1", Kind: task.CallEdit, Paths: []string{"docs/a"}}) },
+		"it made a call without asking,  something: no": func(c *Calls) { c.Called(Line{Title: "something"}) },
 	} {
 		c, _ := asked(t)
 		use(c)
@@ -144,14 +144,25 @@ func TestARunThatBreaksTheRulesOfCallsEnds(t *testing.T) {
 		}
 	}
 	c, _ := asked(t)
-	if c.called(callLine{ID: "1", Kind: task.CallEdit, Paths: []string{"src/a"}}); c.violation != nil {
+	if c.Called(Line{ID: "1", Kind: task.CallEdit, Paths: []string{"src/a"}}); c.violation != nil {
 		t.Errorf("violation = %v; want none for a call that a rule allows", c.violation)
 	}
 }
 
-func askTooOften(c *calls) {
+func askTooOften(c *Calls) {
 	for i := range maxCalls + 1 {
 		c.answered[fmt.Sprint(i)] = true
 	}
-	c.ask(callLine{ID: "last"})
+	c.Ask(Line{ID: "last"})
+}
+
+func TestACallThatCannotWriteNeedsNoQuestion(t *testing.T) {
+	for kind, ends := range map[task.CallKind]bool{task.CallExecute: false, task.CallEdit: true} {
+		c := &Calls{}
+		c.Exempt(task.CallExecute)
+		c.Called(Line{ID: "1", Kind: kind, Command: "ls"})
+		if (c.Violation() != nil) != ends {
+			t.Errorf("a call of the kind %s without a question: %v; want the run ended: %v", kind, c.Violation(), ends)
+		}
+	}
 }

@@ -1,4 +1,6 @@
-package agent
+// Package toolcall answers what the agent of a run asks about its calls of tools: by the rules of the
+// run, or as a person decides. The same id always gets the same answer.
+package toolcall
 
 import (
 	"bufio"
@@ -20,19 +22,21 @@ import (
 	"mailboxd/internal/decisions/task"
 )
 
-// Files in the run directory of an agent that asks about its calls of tools. A sandbox shows them
+// AnswersFile is the file in a run directory with the answers, one JSON object a line. A sandbox shows it
 // read-only.
-const (
-	answersFile = "answers.jsonl" // the answers, one JSON object a line
-	callsFile   = "calls.json"    // the directory of the run
-)
+const AnswersFile = "answers.jsonl"
+
+const dirFile = "calls.json" // beside it: the directory in which the run works
+
+// MaxLine limits a line with a call, in bytes.
+const MaxLine = 1 << 20
 
 // maxCalls limits the calls of a run about which its agent asks.
 const maxCalls = 10_000
 
-// A callLine is a call in a line of a progress file: {"ask": {...}} asks about one, and
+// A Line is a call in a line of a progress file: {"ask": {...}} asks about one, and
 // {"called": {...}} says that it was made without asking.
-type callLine struct {
+type Line struct {
 	ID      string         `json:"id"`
 	Kind    task.CallKind  `json:"kind"`
 	Title   string         `json:"title"`
@@ -42,16 +46,16 @@ type callLine struct {
 	Raw     jsontext.Value `json:"raw"`
 }
 
-// A callAnswer is a line of the answers.
-type callAnswer struct {
+// An answer is a line of the answers.
+type answer struct {
 	ID       string          `json:"id"`
 	Decision task.CallAnswer `json:"decision"`
 	By       string          `json:"by,omitzero"` // "": a rule
 	Reason   string          `json:"reason,omitzero"`
 }
 
-// prepareCalls makes the files for the calls of a run that works in a directory.
-func prepareCalls(j task.Job, dir string) error {
+// Prepare makes the files for the calls of a run that works in a directory.
+func Prepare(j task.Job, dir string) error {
 	if j.Calls == nil {
 		return nil
 	}
@@ -59,13 +63,24 @@ func prepareCalls(j task.Job, dir string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(create(inDir(j, callsFile), text), create(inDir(j, answersFile), nil))
+	return errors.Join(create(filepath.Join(j.Dir, dirFile), text), create(filepath.Join(j.Dir, AnswersFile), nil))
 }
 
-// calls answers what the agent of a run asks about its calls of tools. It isn't safe for concurrent
-// use.
-type calls struct {
+// create writes a new file. It isn't synced: a power cut ends its run too.
+func create(path string, text []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	return errors.Join(err, f.Close())
+}
+
+// Calls are those about which the agent of a run asks. They aren't safe for concurrent use. nil is of an
+// agent that doesn't ask.
+type Calls struct {
 	job       task.Job
+	progress  string          // the path of the progress file
 	dir       string          // of the run, its links resolved
 	answered  map[string]bool // by id
 	open      []task.Call     // about which a person is asked
@@ -75,36 +90,36 @@ type calls struct {
 	exempt task.CallKind // that the program may make without asking, and can't write with; "": none
 }
 
-// newCalls returns the calls of a run, with the answers that an earlier daemon gave; nil if the
-// agent doesn't ask.
-func newCalls(j task.Job) *calls {
+// New returns the calls of a run with a progress file, and the answers that an earlier daemon gave. Close
+// them. They are nil if the rules of the run have none.
+func New(j task.Job, progress string) *Calls {
 	if j.Calls == nil || j.Dir == "" {
 		return nil
 	}
-	c := &calls{job: j, answered: map[string]bool{}}
+	c := &Calls{job: j, progress: progress, answered: map[string]bool{}}
 	var at struct {
 		Dir string `json:"dir"`
 	}
-	if text, err := os.ReadFile(inDir(j, callsFile)); err == nil && json.Unmarshal(text, &at) == nil {
+	if text, err := os.ReadFile(filepath.Join(j.Dir, dirFile)); err == nil && json.Unmarshal(text, &at) == nil {
 		c.dir, _ = filepath.EvalSymlinks(at.Dir) // "": every path lies outside
 	}
-	text, _ := os.ReadFile(inDir(j, answersFile))
+	text, _ := os.ReadFile(filepath.Join(j.Dir, AnswersFile))
 	for line := range strings.Lines(string(text)) {
-		var a callAnswer
+		var a answer
 		if json.Unmarshal([]byte(line), &a) == nil {
 			c.answered[a.ID] = true
 		}
 	}
 	if w, err := fsnotify.NewWatcher(); err == nil { // without it, the file is looked at now and then
 		c.changes = w
-		_ = w.Add(workDir(j.Dir))
+		_ = w.Add(filepath.Dir(progress))
 	}
 	return c
 }
 
-// await returns after a change of the progress file, when tick receives, or when done is closed.
+// Await returns after a change of the progress file, when tick receives, or when done is closed.
 // It reports whether done is closed. Its receiver may be nil.
-func (c *calls) await(done <-chan struct{}, tick <-chan time.Time) bool {
+func (c *Calls) Await(done <-chan struct{}, tick <-chan time.Time) bool {
 	var changes <-chan fsnotify.Event
 	var failures <-chan error
 	if c != nil && c.changes != nil {
@@ -118,22 +133,22 @@ func (c *calls) await(done <-chan struct{}, tick <-chan time.Time) bool {
 			return false
 		case <-failures: // the tick finds what was missed
 		case e := <-changes:
-			if e.Has(fsnotify.Write) && filepath.Base(e.Name) == progressFile {
+			if e.Has(fsnotify.Write) && filepath.Base(e.Name) == filepath.Base(c.progress) {
 				return false
 			}
 		}
 	}
 }
 
-// close ends the watching.
-func (c *calls) close() {
+// Close ends the watching.
+func (c *Calls) Close() {
 	if c != nil && c.changes != nil {
 		_ = c.changes.Close()
 	}
 }
 
-// ask answers a call, or has a person asked. The answer to an id stays the same.
-func (c *calls) ask(line callLine) {
+// Ask answers a call, or has a person asked. The answer to an id stays the same.
+func (c *Calls) Ask(line Line) {
 	switch call := c.factsOf(line); {
 	case c.answered[call.ID] || c.isOpen(call.ID):
 	case call.ID == "":
@@ -150,7 +165,7 @@ func (c *calls) ask(line callLine) {
 	}
 }
 
-func (c *calls) isOpen(id string) bool {
+func (c *Calls) isOpen(id string) bool {
 	for _, call := range c.open {
 		if call.ID == id {
 			return true
@@ -159,8 +174,8 @@ func (c *calls) isOpen(id string) bool {
 	return false
 }
 
-// decideOpen puts the answers of people that have come. It reports whether it still waits for one.
-func (c *calls) decideOpen() bool {
+// DecideOpen puts the answers of people that have come. It reports whether it still waits for one.
+func (c *Calls) DecideOpen() bool {
 	if c == nil {
 		return false
 	}
@@ -177,8 +192,8 @@ func (c *calls) decideOpen() bool {
 	return len(left) > 0
 }
 
-// called judges a call that was made without asking. A run with one that isn't allowed ends.
-func (c *calls) called(line callLine) {
+// Called judges a call that was made without asking. A run with one that isn't allowed ends.
+func (c *Calls) Called(line Line) {
 	call := c.factsOf(line)
 	answer, why := policy.DecideCall(call, c.job.Terms)
 	if c.job.Ask != nil {
@@ -187,20 +202,15 @@ func (c *calls) called(line callLine) {
 		}
 	}
 	if answer != task.AllowCall && (c.exempt == "" || call.Kind != c.exempt) {
-		c.violation = fmt.Errorf("it made a call without asking, %s %s: %s", call.Kind, short(call.Words()), why)
+		c.violation = fmt.Errorf("it made a call without asking, %s %s: %s", call.Kind, call.Words(), why)
 	}
 }
 
-// madeCalls reports whether the agent of a run asked about a call, and whether it said of one that it
-// made it without asking.
-func madeCalls(dir string) (asked, unasked bool) {
-	f, err := openRegular(workDir(dir), progressFile)
-	if err != nil {
-		return false, false
-	}
-	defer f.close()
-	lines := bufio.NewScanner(io.NewSectionReader(f, 0, min(f.size, maxProgress)))
-	lines.Buffer(nil, maxProgressLine+1)
+// Made reports whether a progress file has a question about a call, and whether it has one of a call
+// that was made without asking.
+func Made(progress io.Reader) (asked, unasked bool) {
+	lines := bufio.NewScanner(progress)
+	lines.Buffer(nil, MaxLine+1)
 	for lines.Scan() {
 		var line struct {
 			Ask    jsontext.Value `json:"ask"`
@@ -213,14 +223,31 @@ func madeCalls(dir string) (asked, unasked bool) {
 	return asked, unasked
 }
 
+var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+
+// Exempt lets the program make calls of a kind without asking, which can't write.
+func (c *Calls) Exempt(kind task.CallKind) {
+	if c != nil {
+		c.exempt = kind
+	}
+}
+
+// Violation returns why the run has to end; nil for nothing.
+func (c *Calls) Violation() error {
+	if c == nil {
+		return nil
+	}
+	return c.violation
+}
+
 // put appends an answer. The agent that reads it may not see a part of a line, so it is one write.
-func (c *calls) put(id string, d task.CallDecision) {
+func (c *Calls) put(id string, d task.CallDecision) {
 	if d.Answer != task.AllowCall {
 		d.Answer = task.RejectCall
 	}
-	line, err := json.Marshal(callAnswer{id, d.Answer, d.By, d.Reason})
+	line, err := json.Marshal(answer{id, d.Answer, d.By, d.Reason})
 	if err == nil {
-		err = appendLine(inDir(c.job, answersFile), line)
+		err = appendLine(filepath.Join(c.job.Dir, AnswersFile), line)
 	}
 	if err != nil {
 		c.violation = fmt.Errorf("write answer to a call: %w", err)
@@ -240,7 +267,7 @@ func appendLine(path string, line []byte) error {
 }
 
 // factsOf resolves the paths of a call.
-func (c *calls) factsOf(line callLine) task.Call {
+func (c *Calls) factsOf(line Line) task.Call {
 	call := task.Call{ID: line.ID, Kind: line.Kind, Title: line.Title, Command: line.Command, Diff: line.Diff, Raw: line.Raw}
 	for _, name := range line.Paths {
 		if inside, ok := c.inside(name); ok {
@@ -254,7 +281,7 @@ func (c *calls) factsOf(line callLine) task.Call {
 
 // inside returns a path relative to the directory of the run, its links resolved, and whether it
 // lies inside. What doesn't exist yet lies where its nearest directory does.
-func (c *calls) inside(name string) (string, bool) {
+func (c *Calls) inside(name string) (string, bool) {
 	if c.dir == "" || name == "" || strings.ContainsRune(name, 0) {
 		return "", false
 	}
