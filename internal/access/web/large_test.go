@@ -1,9 +1,11 @@
 package web_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"mailboxd/internal/testtools/slowtest"
 )
@@ -34,11 +36,39 @@ func TestTextOfTwiceTheSizeNeedsNoScrollingToTheSide(t *testing.T) {
 			if wide > 0 {
 				t.Errorf("%s at %d pixels with text of %s is %d pixels too wide", p.name, c.width, c.size, wide)
 			}
+			if eval[bool](b, `(e => e.scrollWidth > e.clientWidth)(document.querySelector("nav"))`) {
+				t.Errorf("%s at %d pixels with text of %s: the navigation bar scrolls to the side", p.name, c.width, c.size)
+			}
 			const narrow = `[...document.querySelectorAll("a.name")].some(a => a.offsetParent && a.getBoundingClientRect().width < 20)`
 			if eval[bool](b, narrow) {
 				t.Errorf("%s at %d pixels with text of %s has no place for the names of tasks", p.name, c.width, c.size)
 			}
-			b.keepPicture(p.name + "-" + c.size)
+			b.keepPicture(fmt.Sprintf("%s-%d-%s", p.name, c.width, c.size))
+		}
+	}
+}
+
+// unreached lists the interactive elements that are shown and can't get the focus by Tab. Of radio
+// buttons, Tab reaches one.
+const unreached = `[...document.querySelectorAll("a[href], button, input, select, textarea, summary, [onclick], [role=button], [role=option], [tabindex]")]
+	.filter(e => e.checkVisibility({visibilityProperty: true}) && !e.disabled && e.type !== "hidden" && e.id !== "main")
+	.filter(e => !e.reached && e.type !== "radio")
+	.map(e => e.outerHTML.slice(0, 120)).join("\n")`
+
+func TestTabReachesEachElement(t *testing.T) {
+	slowtest.Require(t, "it presses Tab on each page until it begins anew")
+	b, _ := lively(t)
+	for _, p := range pages {
+		b.visit(p.path)
+		b.sees(p.sees)
+		for range 600 {
+			b.do(chromedp.KeyEvent(kb.Tab))
+			if eval[bool](b, `(e => e.reached ? true : (e.reached = true, false))(document.activeElement)`) {
+				break
+			}
+		}
+		if left := eval[string](b, unreached); left != "" {
+			t.Errorf("%s: Tab never reaches\n%s", p.name, left)
 		}
 	}
 }
