@@ -76,11 +76,10 @@ func (r *Reader) addDetails(ctx context.Context, t client.Task, known map[envelo
 	switch {
 	case view.Quotes(t):
 		s.Quoted[t.ID] = file.Reason()
+	case view.WaitsForApproval(t): // also a running one, with a call
+		s.Began[t.ID], s.Asked[t.ID] = file.Began(), file.PendingApproval()
 	case running:
-		s.Asked[t.ID] = file.PendingApproval()
 		s.Began[t.ID], s.Doing[t.ID] = file.Began(), doing(file)
-	default:
-		s.Asked[t.ID] = file.PendingApproval()
 	}
 	return nil
 }
