@@ -36,7 +36,8 @@ func acp(ctx context.Context, l *lab) ([]row, error) {
 		{who: "answer to an allowed call, p99", tasks: askedCalls, unit: "ms"},
 		{who: "RSS of the host, peak", unit: "MB"}, {who: "of that, in no file", unit: "MB"},
 	}
-	p := plan{slots: 1, agent: fmt.Sprintf("profile: acp, exec: {command: ['%s', %s]}, acp: {rules: [{kind: read, do: allow}]}, allow_unmetered: true", self, playACP)}
+	const binding = "profile: acp, exec: {command: ['%s', %s]}, acp: {rules: [{kind: read, do: allow}]}, allow_unmetered: true"
+	p := plan{slots: 1, agent: fmt.Sprintf(binding, self, playACP)}
 	for range l.rounds {
 		err := l.in(ctx, func(dir string) error {
 			var report acpReport

@@ -41,7 +41,9 @@ func (ap *approvals) Deny(ctx context.Context, id envelope.ID, person core.Perso
 // Question returns the revision of a task that waits for a decision, what is asked, and the least
 // proof that policy accepts for it. Of several open calls, it is the one with a digest, or else the
 // oldest. Its errors are those of Approve.
-func (ap *approvals) Question(ctx context.Context, verb string, id envelope.ID, digest string) (row task.Task, asked task.Consent, needs task.ProofLevel, err error) {
+func (ap *approvals) Question(
+	ctx context.Context, verb string, id envelope.ID, digest string,
+) (row task.Task, asked task.Consent, needs task.ProofLevel, err error) {
 	err = ap.whenReady(ctx)
 	if err == nil {
 		row, err = ap.Reader.Undecided(ctx, id)

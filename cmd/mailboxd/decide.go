@@ -278,7 +278,9 @@ func (f *approval) confirm(ctx context.Context, r *reader.Reader, id envelope.ID
 
 // statement returns what is signed to decide about a task, and the least proof that is needed. seen is
 // the digest of the question; "" for the one that is open.
-func statement(ctx context.Context, daemon *client.Client, id envelope.ID, decision task.Decision, as, seen string) (client.Statement, task.ProofLevel, error) {
+func statement(
+	ctx context.Context, daemon *client.Client, id envelope.ID, decision task.Decision, as, seen string,
+) (client.Statement, task.ProofLevel, error) {
 	s, err := daemon.Statement(ctx, id, string(decision), as, seen)
 	if err != nil {
 		return s, task.ProofNone, err

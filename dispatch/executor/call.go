@@ -16,11 +16,12 @@ func (p *Preparer) addCalls(ctx context.Context, row task.Task, j *task.Job) {
 		return
 	}
 	terms := j.Terms
-	j.Ask = func(c task.Call, made bool) (task.CallDecision, error) {
-		if !made {
+	j.Ask = func(c task.Call, isMade bool) (task.CallDecision, error) {
+		if !isMade {
 			return p.askCall(ctx, row, terms, c)
 		}
-		_, err := p.Writer.DecideIfCurrent(ctx, store.TaskLoader(row.Seq, true, false), &core.RecordUnasked{Task: row.Seq, Attempt: row.Attempt, Call: c})
+		made := &core.RecordUnasked{Task: row.Seq, Attempt: row.Attempt, Call: c}
+		_, err := p.Writer.DecideIfCurrent(ctx, store.TaskLoader(row.Seq, true, false), made)
 		return task.CallDecision{}, err
 	}
 }
