@@ -351,7 +351,7 @@ func (ov *Overseer) askAgain(tx *store.Transaction, t *completion) error {
 // reevaluateOversight ends a review when no overseer is left to end it, or its time is over. It
 // reports whether the review belongs to an overseer.
 func (ov *Overseer) reevaluateOversight(ctx context.Context, row task.Task) (bool, error) {
-	asked, found, err := ov.Ledger.Consent(ctx, row.Seq, envelope.ApprovalPost)
+	asked, found, err := ov.Ledger.Consent(ctx, row.Seq, envelope.ApprovalPost, "")
 	if err != nil || found && asked.Decision == task.Undecided {
 		return false, err
 	}

@@ -56,7 +56,7 @@ func (rd *Reader) Cleared(ctx context.Context, row task.Task, v task.Verdict) (b
 	if !v.Admit || !core.WantsApproval(v.Hold) {
 		return v.Admit && len(v.Hold) == 0, nil
 	}
-	last, asked, err := rd.Ledger.Consent(ctx, row.Seq, envelope.ApprovalPre)
+	last, asked, err := rd.Ledger.Consent(ctx, row.Seq, envelope.ApprovalPre, "")
 	if err != nil || !asked || len(v.Hold) > 1 {
 		return false, err
 	}
@@ -152,7 +152,7 @@ func (rd *Reader) Asked(ctx context.Context, row task.Task, digest string) (task
 	if row.State == task.Running {
 		return rd.askedCall(ctx, row, digest)
 	}
-	c, asked, err := rd.Ledger.Consent(ctx, row.Seq, stageOf(row))
+	c, asked, err := rd.Ledger.Consent(ctx, row.Seq, stageOf(row), "")
 	if err != nil || !asked || c.Decision != task.Undecided {
 		return task.Consent{}, err
 	}
@@ -171,14 +171,9 @@ func (rd *Reader) askedCall(ctx context.Context, row task.Task, digest string) (
 
 // CallQuestion returns the question about a call with a digest, verified, and whether there is one.
 func (rd *Reader) CallQuestion(ctx context.Context, row task.Task, digest string) (task.Consent, bool, error) {
-	list, err := rd.Ledger.Approvals(ctx, row.Seq)
-	at := slices.IndexFunc(list, func(c task.Consent) bool { return c.Digest == digest })
-	if err != nil || at < 0 {
-		return task.Consent{}, false, err
-	}
-	c := list[at]
+	c, found, err := rd.Ledger.Consent(ctx, row.Seq, envelope.ApprovalTool, digest)
 	rd.verify(row, &c)
-	return c, true, nil
+	return c, found, err
 }
 
 // Undecided returns the revision of a task that waits for an approval.
@@ -279,7 +274,7 @@ func (rd *Reader) ApprovalNeed(ctx context.Context, row task.Task, file fs.FileI
 	if core.NeedsReview(v.Terms) {
 		need.After, need.Terms = true, v.Terms
 	}
-	last, asked, err := rd.Ledger.Consent(ctx, row.Seq, stageOf(row))
+	last, asked, err := rd.Ledger.Consent(ctx, row.Seq, stageOf(row), "")
 	rd.verify(row, &last)
 	open := asked && last.Decision == task.Undecided
 	given := asked && core.Covers(&last, v, core.Unread(row) || slices.ContainsFunc(runs, mayHaveBegun), time.Now())

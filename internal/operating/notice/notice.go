@@ -172,7 +172,7 @@ func (n *Notifier) isAsked(ctx context.Context, row task.Task) (bool, error) {
 	if row.State != task.Review {
 		return true, nil
 	}
-	consent, asked, err := n.memory.Consent(ctx, row.Seq, envelope.ApprovalPost)
+	consent, asked, err := n.memory.Consent(ctx, row.Seq, envelope.ApprovalPost, "")
 	return asked && consent.Decision == task.Undecided, err
 }
 

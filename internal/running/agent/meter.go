@@ -214,8 +214,6 @@ func (m *meter) readLine(line []byte) {
 			Tokens   *int64 `json:"tokens"`
 			USDCents *int64 `json:"usd_cents"`
 		} `json:"cost_used"`
-		Ask    *toolcall.Line `json:"ask"`
-		Called *toolcall.Line `json:"called"`
 	}
 	line = bytes.TrimSpace(line)
 	m.reporter.readLine(line)
@@ -223,18 +221,36 @@ func (m *meter) readLine(line []byte) {
 		m.output.progressed = time.Now()
 	}
 	switch {
+	case m.readCall(line):
 	case len(line) > 0 && json.Unmarshal(line, &data) != nil:
 		m.unreadable++
-	case data.Ask != nil && m.calls != nil:
-		m.calls.Ask(*data.Ask)
-	case data.Called != nil && m.calls != nil:
-		m.calls.Called(*data.Called)
 	case data.Cost == nil:
 	case data.Cost.Tokens == nil || data.Cost.USDCents == nil || *data.Cost.Tokens < 0 || *data.Cost.USDCents < 0:
 		m.unreadable++ // half a cost is unknown (AINL-68)
 	default:
 		m.update(envelope.Cost{Tokens: *data.Cost.Tokens, USDCents: *data.Cost.USDCents})
 	}
+}
+
+// readCall reports whether a line is about a call of a tool, and answers it. An input may be JSON that
+// names a member twice: its agent waits for an answer all the same.
+func (m *meter) readCall(line []byte) bool {
+	var data struct {
+		Ask    *toolcall.Line `json:"ask"`
+		Called *toolcall.Line `json:"called"`
+	}
+	if m.calls == nil || json.Unmarshal(line, &data, lenient) != nil {
+		return false
+	}
+	switch {
+	case data.Ask != nil:
+		m.calls.Ask(*data.Ask)
+	case data.Called != nil:
+		m.calls.Called(*data.Called)
+	default:
+		return false
+	}
+	return true
 }
 
 // update keeps the largest totals, and checks them against the limit.

@@ -31,8 +31,13 @@ const dirFile = "calls.json" // beside it: the directory in which the run works
 // MaxLine limits a line with a call, in bytes.
 const MaxLine = 1 << 20
 
-// maxCalls limits the calls of a run about which its agent asks.
-const maxCalls = 10_000
+// Limits on what the agent of a run may ask.
+const (
+	maxCalls     = 10_000 // calls
+	maxQuestions = 1000   // calls about which a person is asked
+	maxOpen      = 20     // of these at a time
+	maxID        = 1000   // bytes
+)
 
 // A Line is a call in a line of a progress file: {"ask": {...}} asks about one, and
 // {"called": {...}} says that it was made without asking.
@@ -84,6 +89,7 @@ type Calls struct {
 	dir       string          // of the run, its links resolved
 	answered  map[string]bool // by id
 	open      []task.Call     // about which a person is asked
+	questions int             // how many there were, since the daemon started
 	violation error           // why the run has to end
 	changes   *fsnotify.Watcher
 
@@ -151,14 +157,19 @@ func (c *Calls) Close() {
 func (c *Calls) Ask(line Line) {
 	switch call := c.factsOf(line); {
 	case c.answered[call.ID] || c.isOpen(call.ID):
-	case call.ID == "":
-		c.violation = errors.New("it asked about a call without an id")
+	case call.ID == "" || len(call.ID) > maxID:
+		c.violation = fmt.Errorf("it asked about a call without an id, or with one of more than %d bytes", maxID)
 	case len(c.answered) >= maxCalls:
 		c.violation = fmt.Errorf("it asked about more than %d calls", maxCalls)
 	default:
 		answer, why := policy.DecideCall(call, c.job.Terms)
-		if answer == task.AskPerson && c.job.Ask != nil {
+		switch {
+		case answer != task.AskPerson || c.job.Ask == nil:
+		case len(c.open) >= maxOpen || c.questions >= maxQuestions:
+			why = fmt.Sprintf("a person is asked about at most %d calls at a time, and %d in a run", maxOpen, maxQuestions)
+		default:
 			c.open = append(c.open, call)
+			c.questions++
 			return
 		}
 		c.put(call.ID, task.CallDecision{Answer: answer, Reason: why})
@@ -268,7 +279,7 @@ func appendLine(path string, line []byte) error {
 
 // factsOf resolves the paths of a call.
 func (c *Calls) factsOf(line Line) task.Call {
-	call := task.Call{ID: line.ID, Kind: line.Kind, Title: line.Title, Command: line.Command, Diff: line.Diff, Raw: line.Raw}
+	call := task.Call{ID: line.ID, Kind: line.Kind, Title: line.Title, Command: line.Command, Diff: line.Diff, Raw: strict(line.Raw)}
 	for _, name := range line.Paths {
 		if inside, ok := c.inside(name); ok {
 			call.Paths = append(call.Paths, inside)
@@ -279,10 +290,23 @@ func (c *Calls) factsOf(line Line) task.Call {
 	return call
 }
 
+// strict returns an input that isn't valid JSON, since a member has two values or a text isn't UTF-8, as
+// a text: a person sees just what the agent wrote.
+func strict(raw jsontext.Value) jsontext.Value {
+	if len(raw) == 0 || raw.IsValid() {
+		return raw
+	}
+	quoted, err := jsontext.AppendQuote(nil, strings.ToValidUTF8(string(raw), "\uFFFD"))
+	if err != nil {
+		return nil
+	}
+	return quoted
+}
+
 // inside returns a path relative to the directory of the run, its links resolved, and whether it
 // lies inside. What doesn't exist yet lies where its nearest directory does.
 func (c *Calls) inside(name string) (string, bool) {
-	if c.dir == "" || name == "" || strings.ContainsRune(name, 0) {
+	if c.dir == "" || name == "" || strings.ContainsAny(name, "\x00\uFFFD") { // the last may stand for other bytes
 		return "", false
 	}
 	if !filepath.IsAbs(name) {

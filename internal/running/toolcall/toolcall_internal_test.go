@@ -70,6 +70,7 @@ func TestAPathOfACallCountsWhereItsLinksLead(t *testing.T) {
 		"/etc/passwd":             "",
 		"":                        "",
 		"src/a\x00b":              "",
+		"src/a\uFFFD":             "",
 		dir + "x/a":               "",
 		"src/new/../a":            "",
 	} {
@@ -132,7 +133,7 @@ func TestACallWaitsForAPersonUntilThereIsADecision(t *testing.T) {
 
 func TestARunThatBreaksTheRulesOfCallsEnds(t *testing.T) {
 	for name, use := range map[string]func(*Calls){
-		"it asked about a call without an id":           func(c *Calls) { c.Ask(Line{Kind: task.CallEdit}) },
+		"it asked about a call without an id, or with":  func(c *Calls) { c.Ask(Line{Kind: task.CallEdit}) },
 		"it asked about more than 10000 calls":          askTooOften,
 		"it made a call without asking, edit docs/a: ":  func(c *Calls) { c.Called(Line{ID: "1", Kind: task.CallEdit, Paths: []string{"docs/a"}}) },
 		"it made a call without asking,  something: no": func(c *Calls) { c.Called(Line{Title: "something"}) },
@@ -164,5 +165,20 @@ func TestACallThatCannotWriteNeedsNoQuestion(t *testing.T) {
 		if (c.Violation() != nil) != ends {
 			t.Errorf("a call of the kind %s without a question: %v; want the run ended: %v", kind, c.Violation(), ends)
 		}
+	}
+}
+
+func TestAPersonIsAskedAboutAFewCallsAtATime(t *testing.T) {
+	c, _ := asked(t)
+	c.job.Calls.Otherwise = task.AskPerson
+	c.job.Ask = func(task.Call, bool) (task.CallDecision, error) { return task.CallDecision{}, nil }
+	for i := range maxOpen + 2 {
+		c.Ask(Line{ID: fmt.Sprint(i), Kind: task.CallFetch, Raw: []byte(`{"a":1,"a":2}`)})
+	}
+	if rejected := answersOf(t, c); len(c.open) != maxOpen || len(rejected) != 2 || !strings.Contains(rejected[0], "at most 20 calls at a time") {
+		t.Errorf("%d are open, and the answers are %q; want %d, and two rejected", len(c.open), rejected, maxOpen)
+	}
+	if got, want := string(c.open[0].Raw), `"{\"a\":1,\"a\":2}"`; got != want {
+		t.Errorf("an input with a member twice is shown as %s; want %s", got, want)
 	}
 }

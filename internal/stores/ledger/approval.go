@@ -65,12 +65,12 @@ func proofText(p task.Proof) (string, error) {
 	return string(text), nil
 }
 
-const consentQuery = "SELECT " + consentColumns + " FROM approvals WHERE task = ? AND stage = ? ORDER BY seq DESC LIMIT 1"
+const consentQuery = "SELECT " + consentColumns + " FROM approvals WHERE task = ?1 AND stage = ?2 AND (?3 = '' OR digest = ?3) ORDER BY seq DESC LIMIT 1"
 
-// Consent returns the last question about a revision at a stage, and whether
-// there is one.
-func (r *Reader) Consent(ctx context.Context, seq int64, stage envelope.Approval) (task.Consent, bool, error) {
-	c, ok, err := first(ctx, r.read, scanConsent, consentQuery, seq, string(stage))
+// Consent returns the last question about a revision at a stage, with a digest
+// unless it is "", and whether there is one.
+func (r *Reader) Consent(ctx context.Context, seq int64, stage envelope.Approval, digest string) (task.Consent, bool, error) {
+	c, ok, err := first(ctx, r.read, scanConsent, consentQuery, seq, string(stage), digest)
 	if err != nil {
 		return task.Consent{}, false, fmt.Errorf("look up approval of task %d: %w", seq, err)
 	}

@@ -44,11 +44,11 @@ func TestWhatWasAskedAndSaidIsRemembered(t *testing.T) {
 	if diff := cmp.Diff([]task.Consent{said, after}, list, cmpopts.IgnoreFields(task.Consent{}, "Seq")); diff != "" {
 		t.Errorf("approvals are (-want +got):\n%s", diff)
 	}
-	last, found, err := l.Consent(t.Context(), seq, envelope.ApprovalPost)
+	last, found, err := l.Consent(t.Context(), seq, envelope.ApprovalPost, "")
 	if err != nil || !found || last.Digest != "d2" {
 		t.Errorf("Consent(post) = %+v, %v, %v; want the one after the run", last, found, err)
 	}
-	if _, found, err := l.Consent(t.Context(), seq+1, envelope.ApprovalPre); found || err != nil {
+	if _, found, err := l.Consent(t.Context(), seq+1, envelope.ApprovalPre, ""); found || err != nil {
 		t.Errorf("Consent(another task) = %v, %v; want none", found, err)
 	}
 }
