@@ -21,8 +21,8 @@ const askedCalls = 500
 type acpReport struct {
 	P50  float64 `json:"p50_ms"` // of a question, until its answer
 	P99  float64 `json:"p99_ms"`
-	Peak float64 `json:"host_peak_mb"` // resident memory of its host
-	Own  float64 `json:"host_own_mb"`  // of that at the end, in no file
+	RSS  float64 `json:"host_mb"`      // resident memory of its host, after the last answer
+	Peak float64 `json:"host_peak_mb"` // at most, which is at its start
 }
 
 // acp measures how long an agent waits for the answer to a call that a rule allows.
@@ -34,7 +34,7 @@ func acp(ctx context.Context, l *lab) ([]row, error) {
 	rows := []row{
 		{who: "answer to an allowed call, p50", tasks: askedCalls, unit: "ms"},
 		{who: "answer to an allowed call, p99", tasks: askedCalls, unit: "ms"},
-		{who: "RSS of the host, peak", unit: "MB"}, {who: "of that, in no file", unit: "MB"},
+		{who: "RSS of the host", unit: "MB"}, {who: "its peak, when it started", unit: "MB"},
 	}
 	const binding = "profile: acp, exec: {command: ['%s', %s]}, acp: {rules: [{kind: read, do: allow}]}, allow_unmetered: true"
 	p := plan{slots: 1, agent: fmt.Sprintf(binding, self, playACP)}
@@ -45,7 +45,7 @@ func acp(ctx context.Context, l *lab) ([]row, error) {
 			if err == nil {
 				report, err = h.acpReport()
 			}
-			for i, figure := range []float64{report.P50, report.P99, report.Peak, report.Own} {
+			for i, figure := range []float64{report.P50, report.P99, report.RSS, report.Peak} {
 				rows[i].got = append(rows[i].got, figure)
 			}
 			return err
@@ -148,7 +148,7 @@ func reportCalls(lines *bufio.Scanner, send func(acpFrame) error) error {
 	if err != nil {
 		return err
 	}
-	words, err := json.Marshal(acpReport{quantile(took, 0.5), quantile(took, 0.99), host.peak / 1e6, host.own / 1e6})
+	words, err := json.Marshal(acpReport{quantile(took, 0.5), quantile(took, 0.99), host.rss / 1e6, host.peak / 1e6})
 	if err != nil {
 		return err
 	}

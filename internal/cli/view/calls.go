@@ -57,9 +57,21 @@ func CallFacts(c task.Call) (all []CallFact) {
 func printCall(w io.Writer, c task.Call) {
 	for _, f := range CallFacts(c) {
 		if strings.Contains(f.Value, "\n") && f.Name == "Diff" {
-			fmt.Fprintf(w, "    diff\n%s\n", term.Indent(term.Escape(strings.TrimRight(f.Value, "\n"))))
+			fmt.Fprintf(w, "    diff\n%s\n", term.Indent(cutLines(term.Escape(strings.TrimRight(f.Value, "\n")))))
 			continue
 		}
 		fmt.Fprintf(w, "    %-8s %s\n", strings.ToLower(f.Name), escaped(f.Value))
 	}
+}
+
+// maxLines is how many lines of a difference are shown before a decision about a call.
+const maxLines = 300
+
+// cutLines leaves out the lines of a long text after the first ones, and says so.
+func cutLines(text string) string {
+	lines := strings.Split(text, "\n")
+	if len(lines) <= maxLines {
+		return text
+	}
+	return fmt.Sprintf("%s\n... (%d more lines: see mailboxd show --json)", strings.Join(lines[:maxLines], "\n"), len(lines)-maxLines)
 }
