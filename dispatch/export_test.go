@@ -2,9 +2,11 @@ package dispatch
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"mailboxd/dispatch/executor"
+	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
 	"mailboxd/internal/decisions/core"
 	"mailboxd/internal/decisions/task"
@@ -65,6 +67,11 @@ func (d *Dispatcher) HeldSeqs() (seqs []int64) {
 		seqs = append(seqs, h.Seq)
 	}
 	return seqs
+}
+
+// AtWork reports whether a run of a task has begun, so that its agent can ask for tasks.
+func (d *Dispatcher) AtWork(seq int64) bool {
+	return slices.ContainsFunc(d.Runs.Of(seq), func(r *store.Run) bool { return r.Began.Load() })
 }
 
 // Assign has the router give a task to the inbox of an agent, up to its transaction.

@@ -16,7 +16,7 @@ func TestATaskThatWaitsForABudgetIsWokenAlsoWhenTheRunsOfAnotherCannotBeRead(t *
 	e, words := members(t, "chief", "clerk")
 	e.start()
 	e.send("first", "chief", `"budget_limit":{"tokens":900}`)
-	e.await("first", task.Running)
+	e.awaitWork("first")
 	e.send("second", "clerk", `"budget_limit":{"tokens":900}`)
 	e.await("second", task.Held)
 	unreadable, cancel := context.WithCancel(t.Context())

@@ -244,6 +244,15 @@ func (e *engine) await(id string, state task.State) (row task.Task) {
 	return row
 }
 
+// awaitWork waits until the agent of a task is at work. A task with an intent alone is running too, and
+// has asked for nothing yet.
+func (e *engine) awaitWork(id string) task.Task {
+	e.t.Helper()
+	row := e.await(id, task.Running)
+	e.until(id+" is at work", func() bool { return e.AtWork(row.Seq) })
+	return row
+}
+
 // until looks, whenever the state directory changes, until it sees what it waits for.
 func (e *engine) until(what string, seen func() bool) {
 	e.t.Helper()

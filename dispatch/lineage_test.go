@@ -51,9 +51,9 @@ func TestALineOfAnAgentAtWorkIsAChildOfItsTask(t *testing.T) {
 	e, words := members(t, "chief", "clerk")
 	e.start()
 	e.ask("tester", "first", "chief")
-	e.await("first", task.Running)
+	e.awaitWork("first")
 	e.ask("tester", "second", "chief")
-	e.await("second", task.Running)
+	e.awaitWork("second")
 	e.ask("chief", "of-latest", "clerk")
 	e.ask("chief", "of-chosen", "clerk", `"metadata":{"mbx.parent_task_id":"first"}`)
 	e.ask("chief", "of-stranger", "clerk", `"metadata":{"mbx.parent_task_id":"of-latest"}`)
@@ -117,11 +117,11 @@ func agentsHaveAnEnd(t *testing.T, mode envelope.Mode) {
 	e.opts.Depth, e.opts.Children = 2, 2
 	e.start()
 	e.ask("tester", "root", "a")
-	e.await("root", task.Running)
+	e.awaitWork("root")
 	e.ask("a", "child", "b")
-	e.await("child", task.Running)
+	e.awaitWork("child")
 	e.ask("b", "grandchild", "c")
-	e.await("grandchild", task.Running)
+	e.awaitWork("grandchild")
 	e.ask("c", "too-deep", "quick")
 	e.ask("b", "cycle", "a")
 	e.ask("a", "second", "quick", `"metadata":{"mbx.parent_task_id":"root"}`)
@@ -153,7 +153,7 @@ func TestAnAgentThatRevisesItsOwnTaskIsAskedNoSecondTime(t *testing.T) {
 	e, words := members(t, "a")
 	e.start()
 	e.ask("tester", "t1", "a")
-	e.await("t1", task.Running)
+	e.awaitWork("t1")
 	e.ask("a", "t1", "a")
 	words["a"] <- 0
 	e.until("the revision is refused", func() bool { row := e.row("t1"); return row.Revision == 2 && row.Put })
@@ -168,11 +168,11 @@ func TestRevisionsOfAChildAreNoWayRoundTheLimit(t *testing.T) {
 	e.opts.Children = 2
 	e.start()
 	e.ask("tester", "root", "chief")
-	e.await("root", task.Running)
+	e.awaitWork("root")
 	e.ask("chief", "child", "clerk")
-	e.await("child", task.Running)
+	e.awaitWork("child")
 	e.ask("chief", "other", "clerk")
-	e.await("other", task.Running)
+	e.awaitWork("other")
 	e.ask("chief", "child", "clerk", `"metadata":{"again":1}`)
 	words["clerk"] <- 0
 	words["clerk"] <- 0
@@ -187,12 +187,12 @@ func TestARetryOfAChildIsStillOne(t *testing.T) {
 	e.opts.Children = 3
 	e.start()
 	e.ask("tester", "root", "chief", budget(500))
-	e.await("root", task.Running)
+	e.awaitWork("root")
 	e.ask("chief", "child", "clerk")
-	e.await("child", task.Running)
+	e.awaitWork("child")
 	e.must(e.Cancel(t.Context(), "child", me))
 	e.must(e.Retry(t.Context(), "child", me))
-	row := e.await("child", task.Running)
+	row := e.awaitWork("child")
 	if row.Parent != e.row("root").Seq || row.Depth != 1 {
 		t.Errorf("child has the parent %d and depth %d; want root, 1", row.Parent, row.Depth)
 	}
@@ -222,20 +222,20 @@ func TestAChildSpendsFromWhatItsParentHasLeft(t *testing.T) {
 	}
 	e.start()
 	e.ask("tester", "parent", "chief", budget(500))
-	e.await("parent", task.Running)
+	e.awaitWork("parent")
 	has(500, 0)
 	say(100, "<nil>")
 	e.ask("chief", "c1", "clerk", budget(150))
-	e.await("c1", task.Running)
+	e.awaitWork("c1")
 	e.ask("chief", "c2", "clerk") // has what the parent has left: 250
-	e.await("c2", task.Running)
+	e.awaitWork("c2")
 	e.ask("chief", "c3", "clerk", budget(10))
 	e.await("c3", task.Held) // nothing is left
 	has(500, 0)              // once, whatever program has it
 	for range 2 {
 		words["clerk"] <- 50
 	}
-	e.await("c3", task.Running)
+	e.awaitWork("c3")
 	words["clerk"] <- 10
 	e.await("c3", task.Done)
 	has(390, 110)
@@ -275,13 +275,13 @@ func TestAChildOfAParentThatIsOverSpendsWhatThatLeft(t *testing.T) {
 	e.opts.Workers = 1
 	e.start()
 	e.ask("tester", "parent", "chief", budget(500))
-	e.await("parent", task.Running)
+	e.awaitWork("parent")
 	for _, id := range []string{"c1", "c2"} {
 		e.ask("chief", id, "clerk")
 	}
 	words["chief"] <- 100
 	e.await("parent", task.Done)
-	e.await("c1", task.Running)
+	e.awaitWork("c1")
 	if b := e.balance("requester:tester"); b.Spent.Tokens != 100 || b.Reserved.Tokens != 400 {
 		t.Errorf("the requester = %+v; want 100 spent, and 400 reserved for the child", b)
 	}
@@ -300,7 +300,7 @@ func TestALineOfAnAgentThatHasClaimedATaskIsAChildOfIt(t *testing.T) {
 	e.ask("editor", "unclaimed", "quick")
 	l := e.claim()
 	e.ask("editor", "child", "clerk")
-	e.await("child", task.Running)
+	e.awaitWork("child")
 	for id, parent := range map[string]string{"before": "", "unclaimed": "", "child": "first"} {
 		if row := e.row(id); row.Parent != e.row(parent).Seq {
 			t.Errorf("%s has the parent %d; want %q", id, row.Parent, parent)

@@ -111,7 +111,7 @@ func TestAMemberThatIsPartOfTheWorkAlreadyIsRefused(t *testing.T) {
 	e.most = 2
 	e.start()
 	e.say(req("m1", "chief"))
-	e.await("m1", task.Running)
+	e.awaitWork("m1")
 	e.say(word{mid: "m2", p: "REQ", from: "chief", to: `["quick","chief"]`, pid: "m1"}.line())
 	e.await("m2", task.Done)
 	children, err := e.parts.Ledger.Dependents(t.Context(), e.row("m2").Seq)

@@ -19,8 +19,8 @@ func TestAnAgentHandsOnOnlyWhatItHas(t *testing.T) {
 	e.denied = map[string]string{"chief>quick": "is not among its allowed_agents"}
 	e.start()
 	e.say(req("m1", "chief"), capLine("delegation_notice", "T1", "user", "clerk", "look at it"))
-	e.await("m1", task.Running)
-	e.await("T1", task.Running)
+	e.awaitWork("m1")
+	e.awaitWork("T1")
 	dlgt := func(mid, from, to, pid, mode string) string {
 		return word{mid: mid, p: "DLGT", from: from, to: to, pid: pid, d: fmt.Sprintf(`{"delegation_mode":%q}`, mode)}.line()
 	}
@@ -32,7 +32,7 @@ func TestAnAgentHandsOnOnlyWhatItHas(t *testing.T) {
 	if denied := e.wantError("chief", "d3", "E002", false); !strings.Contains(denied.line, "delegation_denied") {
 		t.Errorf("chief is told %s; want delegation_denied", denied.line)
 	}
-	e.await("d1", task.Running)
+	e.awaitWork("d1")
 	e.say(dlgt("d4", "slow", "chief", "d1", "fork"))
 	e.wantError("slow", "d4", "E015", false)
 	e.say(capLine("delegation_notice", "T1.1", "clerk", "slow", "a part"), capLine("delegation_notice", "T2", "chief", "quick", "another"))
@@ -104,9 +104,9 @@ func TestWhatARunHandedOnInALineGoesOnAfterItsAnswer(t *testing.T) {
 	e, words := members(t, "chief", "clerk")
 	e.start()
 	e.say(req("m1", "chief"))
-	e.await("m1", task.Running)
+	e.awaitWork("m1")
 	e.say(word{mid: "d1", p: "DLGT", from: "chief", to: "clerk", pid: "m1", d: `{"delegation_mode":"assist"}`}.line())
-	e.await("d1", task.Running)
+	e.awaitWork("d1")
 	close(words["chief"])
 	e.await("m1", task.Done)
 	close(words["clerk"])

@@ -119,6 +119,7 @@ func TestALookAtTheAgentsKeepsATaskOnItsWayToAnInbox(t *testing.T) {
 	e.send("t1", "*")
 	e.await("t1", task.Held)
 	seq := e.row("t1").Seq
+	e.must(e.Idle(t.Context())) // the router has looked at t1
 	e.Assign(seq, "editor")
 	if _, err := e.RouteLine(t.Context(), []byte(requestOf("tester", "t2", "*"))); err != nil {
 		t.Fatal(err)

@@ -81,7 +81,7 @@ func TestALineOfAnAgentAtWorkIsAsSensitiveAsItsTask(t *testing.T) {
 	e.judge = upTo("chief")
 	e.start()
 	e.send("first", "chief", secretly)
-	e.await("first", task.Running)
+	e.awaitWork("first")
 	e.ask("chief", "a1", "quick")
 	e.say(word{mid: "m1", p: "REQ", from: "chief", to: `["quick","other"]`}.line())
 	for _, id := range []string{"a1", "m1"} {

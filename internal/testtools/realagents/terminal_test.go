@@ -122,6 +122,7 @@ var variable = []struct {
 	{regexp.MustCompile(`(exit -?\d+,? after|SIGTERM \(15\) after|  took)( +)(\d+m)?[\d.]+m?s`), "$1${2}TIME"},
 	{regexp.MustCompile(`(?m)(after TIME, (?:until TIME, )?“.{40}).*…$`), "$1…"}, // it is cut sooner the longer the time is
 	{regexp.MustCompile(`/tmp/gemini-client-error\S*`), "FILE"},
+	{regexp.MustCompile(`(?m)^\s*\[STARTUP\] .*\n`), ""}, // Gemini CLI on a slow machine
 	{regexp.MustCompile(`(?m)^(\w*-?\w+)( +held +\w+ +)\d+[smh]( +)`), "ID${2}AGE "},
 	{regexp.MustCompile(`(?m)^\d+(\.\d+)?m?s, `), "TIME, "},
 	{regexp.MustCompile(`(?m)^(ID  \w+(?: .*)?)  (\d+m)?[\d.]+m?s$`), "$1  TIME"},
