@@ -183,3 +183,28 @@ func TestADecisionAboutWorkNeedsTheProofOfItsApprover(t *testing.T) {
 		}
 	}
 }
+
+func TestNobodyMayDecideIfTheRequesterIsTheOnlyApprover(t *testing.T) {
+	ada, bob := proof.Approver{Name: "ada", User: []string{"ada", "alda"}}, proof.Approver{Name: "bob", User: []string{"bob"}}
+	row := task.Task{Requester: "Alda"}
+	for name, test := range map[string]struct {
+		list []proof.Approver
+		self task.SelfRule
+		only string
+		none bool
+	}{
+		"the requester alone":                {[]proof.Approver{ada}, task.SelfRefuse, "", true},
+		"the requester, who may":             {[]proof.Approver{ada}, task.SelfConfirm, "", false},
+		"another one, too":                   {[]proof.Approver{ada, bob}, task.SelfRefuse, "", false},
+		"another one alone":                  {[]proof.Approver{bob}, task.SelfRefuse, "", false},
+		"the requester as the permitted one": {[]proof.Approver{ada, bob}, task.SelfRefuse, "ada", true},
+		"another one as the permitted one":   {[]proof.Approver{ada, bob}, task.SelfRefuse, "bob", false},
+		"an unknown permitted one":           {[]proof.Approver{ada}, task.SelfRefuse, "eve", false},
+		"no approver":                        {nil, task.SelfRefuse, "", false},
+	} {
+		why := proof.Approvers{List: test.list, Self: test.self}.WhyNobody(row, test.only)
+		if (why != "") != test.none {
+			t.Errorf("with %s, nobody may decide because %q; want a reason: %v", name, why, test.none)
+		}
+	}
+}

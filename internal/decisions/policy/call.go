@@ -102,7 +102,7 @@ func isPlain(word string) bool {
 // such files change what programs do.
 func matchPath(pattern, name string) bool {
 	patterns, names := strings.Split(pattern, "/"), strings.Split(name, "/")
-	at, again, from := 0, -1, 0 // the next pattern, the one after the last **, and what it was tried at last
+	at, again, from := 0, 0, 0 // the next pattern, the one after the last ** (0: none yet), and what it was tried at last
 	for i := 0; i < len(names); {
 		switch {
 		case at < len(patterns) && patterns[at] == "**":
@@ -110,7 +110,7 @@ func matchPath(pattern, name string) bool {
 			again = at
 		case at < len(patterns) && matchElement(patterns[at], names[i]):
 			at, i = at+1, i+1
-		case again >= 0 && !strings.HasPrefix(names[from], "."):
+		case again > 0 && !strings.HasPrefix(names[from], "."):
 			from++
 			at, i = again, from
 		default:

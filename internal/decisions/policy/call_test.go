@@ -63,6 +63,7 @@ func TestACommandMatchesAPatternOnlyWordByWord(t *testing.T) {
 		{"go test *", "go test !x", false},
 		{"go", "", false},
 		{"*", "", false},
+		{"", "", false},
 	} {
 		if got := policy.MatchCommand(row.pattern, row.command); got != row.want {
 			t.Errorf("MatchCommand(%q, %q) = %t; want %t", row.pattern, row.command, got, row.want)
