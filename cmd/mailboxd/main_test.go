@@ -3,10 +3,13 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"mailboxd/internal/stores/ledger"
 )
 
 // The test binary is mailboxd itself and its own cast of agents, so that the
@@ -50,6 +53,8 @@ func TestScripts(t *testing.T) {
 			env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, "config"))
 			env.Setenv("XDG_RUNTIME_DIR", filepath.Join(env.WorkDir, "run")) // unset, that of the person who tests counts
 			env.Setenv("AINL_AGENT_ROOT", filepath.Join(env.WorkDir, "box"))
+			env.Setenv("LEDGER_SCHEMA", strconv.Itoa(ledger.SchemaVersion))
+			env.Setenv("NEWER_SCHEMA", strconv.Itoa(ledger.SchemaVersion+1))
 			env.Defer(func() { holdInboxes(env) })
 			env.Defer(func() { holdReplays(env) })
 			env.Defer(func() { seen.collect(env) })

@@ -63,6 +63,8 @@ var pure = map[string][]string{
 	"backup": {"COPY"},
 	"reply":  {"t4", "well?"},
 
+	"version": nil,
+
 	"service status": nil,
 	"config check":   nil,
 	"config show":    nil,

@@ -4,8 +4,16 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 
 	"github.com/spf13/cobra"
+
+	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
+	"mailboxd/internal/access/mcpserver"
+	"mailboxd/internal/cli/term"
+	"mailboxd/internal/running/acp"
+	"mailboxd/internal/stores/ledger"
 )
 
 // release is set by the linker for a released binary.
@@ -36,13 +44,49 @@ func versionLine() string {
 	return fmt.Sprintf("mailboxd %s %s %s/%s", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
+// A versionRecord is what version --json prints. docs/versions.md describes it.
+type versionRecord struct {
+	Version   string `json:"version"`
+	Go        string `json:"go"`
+	OS        string `json:"os"`
+	Arch      string `json:"arch"`
+	Protocols struct {
+		AINL   string `json:"ainl"`
+		CLowl  string `json:"clowl"`
+		CAP    string `json:"cap"`
+		Clutch string `json:"clutch"`
+		ACP    string `json:"acp"`
+		MCP    string `json:"mcp"`
+	} `json:"protocols"`
+	Schema int `json:"ledger_schema"`
+}
+
+func newVersionRecord() versionRecord {
+	r := versionRecord{Version: version(), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, Schema: ledger.SchemaVersion}
+	dialects := dialect.Versions()
+	r.Protocols.AINL, r.Protocols.CLowl = dialects[envelope.AINL], dialects[envelope.CLowl]
+	r.Protocols.CAP, r.Protocols.Clutch = dialects[envelope.CAP], dialects[envelope.Clutch]
+	r.Protocols.ACP, r.Protocols.MCP = strconv.Itoa(acp.ProtocolVersion), mcpserver.ProtocolVersion()
+	return r
+}
+
 func versionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:     "version",
-		Short:   "Print the version",
-		Long:    "Print the release or commit, the Go version and the system, as mailboxd --version\ndoes.",
-		Example: "  mailboxd version",
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Long: `Print the release or commit, the Go version and the system, as mailboxd --version
+does. With --json, also the versions of the protocols and of the ledger's schema.`,
+		Example: "  mailboxd version\n  mailboxd version --json | jq .ledger_schema",
 		Args:    cobra.NoArgs,
-		Run:     func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), versionLine()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if asJSON {
+				return term.PrintJSON(cmd.OutOrStdout(), newVersionRecord())
+			}
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), versionLine())
+			return err
+		},
 	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
 }

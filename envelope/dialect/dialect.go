@@ -3,6 +3,8 @@
 package dialect
 
 import (
+	"strings"
+
 	"github.com/google/uuid"
 
 	"mailboxd/envelope"
@@ -36,6 +38,17 @@ var codecs = map[envelope.Dialect]Codec{
 	envelope.CAP:   capCodec{},
 
 	envelope.Clutch: clutchCodec{},
+}
+
+// Versions returns the versions of the dialects that mailboxd writes. It reads any 1.x of AINL. CAP has no
+// versions.
+func Versions() map[envelope.Dialect]string {
+	return map[envelope.Dialect]string{
+		envelope.AINL:   envelope.SchemaVersion,
+		envelope.CLowl:  clowlVersion,
+		envelope.CAP:    "unversioned",
+		envelope.Clutch: strings.TrimPrefix(clutchVersion, "clutch/"),
+	}
 }
 
 // Of returns the codec of a dialect. ok is false for an unknown dialect.

@@ -17,6 +17,9 @@ import (
 	"mailboxd/internal/access/client"
 )
 
+// ProtocolVersion returns the newest version of the protocol that the server speaks.
+func ProtocolVersion() string { return mcp.SupportedProtocolVersions()[0] }
+
 // A Mailbox is how the server reaches one. All of it may be called from several
 // goroutines at once, and none of it outlives its context.
 type Mailbox struct {

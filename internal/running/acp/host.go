@@ -132,7 +132,7 @@ func (h *host) initialize(ctx context.Context) (can capabilities, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, overdue)
 	defer cancel()
 	reply, err := h.agent.call(ctx, sdk.AgentMethodInitialize, sdk.InitializeRequest{
-		ProtocolVersion: sdk.ProtocolVersionNumber,
+		ProtocolVersion: ProtocolVersion,
 		ClientInfo:      &sdk.Implementation{Name: "mailboxd", Version: "1"},
 	})
 	if err != nil {
@@ -148,9 +148,9 @@ func (h *host) initialize(ctx context.Context) (can capabilities, err error) {
 	if err := json.Unmarshal(reply, &version, lenient); err != nil {
 		return can, failure(kindProtocol, "read the answer to initialize: %v", err)
 	}
-	if version.Version != sdk.ProtocolVersionNumber {
+	if version.Version != ProtocolVersion {
 		return can, failure(kindProtocol, "the agent speaks version %d of the protocol; want %d",
-			version.Version, sdk.ProtocolVersionNumber)
+			version.Version, ProtocolVersion)
 	}
 	h.mu.Lock()
 	h.said.partial = version.Agent.Name == partialName

@@ -11,11 +11,16 @@ import (
 	"syscall"
 	"time"
 
+	sdk "github.com/coder/acp-go-sdk"
+
 	machine "mailboxd/internal/running/host"
 )
 
 // Name is the command of a host. No command of the command line has it.
 const Name = "acp-host"
+
+// ProtocolVersion is the version of ACP that a host speaks. An agent with another one fails.
+const ProtocolVersion = sdk.ProtocolVersionNumber
 
 // Variables of a run that name the files through which a host asks.
 const (

@@ -101,8 +101,8 @@ func check(db *sql.DB, path string, everything bool) error {
 	switch {
 	case err != nil:
 		return err
-	case version > newest:
-		return ErrNewer
+	case version > SchemaVersion:
+		return newer(version)
 	case version == 0:
 		return fmt.Errorf("%w: it has no schema version", errUnreadable)
 	}

@@ -5,9 +5,11 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -101,6 +103,10 @@ func TestANewerLedgerIsRefusedAndNotTouched(t *testing.T) {
 	}
 	if _, err := ledger.OpenReader(path); !errors.Is(err, ledger.ErrNewer) {
 		t.Errorf("OpenReader() = %v; want ErrNewer", err)
+	}
+	both := fmt.Sprintf("version is 1000, and this mailboxd knows versions up to %d;", ledger.SchemaVersion)
+	if err == nil || !strings.Contains(err.Error(), both) {
+		t.Errorf("Open() = %v; want both versions: %s", err, both)
 	}
 	after, err := os.ReadFile(path)
 	if err != nil || !bytes.Equal(before, after) {

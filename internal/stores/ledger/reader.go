@@ -73,10 +73,10 @@ func openReader(path string) (*Reader, error) {
 		return nil, unreadable(err)
 	}
 	switch {
-	case version > newest:
-		err = ErrNewer
-	case version < newest:
-		err = fmt.Errorf("has schema version %d; the daemon brings it to %d when it starts", version, newest)
+	case version > SchemaVersion:
+		err = newer(version)
+	case version < SchemaVersion:
+		err = fmt.Errorf("has schema version %d; the daemon brings it to %d when it starts", version, SchemaVersion)
 	default:
 		err = checkCommits(r.db, path, last, reading)
 	}

@@ -22,9 +22,15 @@ var ErrNewer = errors.New("was written by a newer mailboxd")
 //go:embed schema/*.sql
 var schemas embed.FS
 
-// newest is the version of the schema. Its files bring a ledger forward, one version each: the
+// SchemaVersion is the version of the schema. Its files bring a ledger forward, one version each: the
 // first makes version 1 of nothing. One that was released is never changed.
-const newest = 15
+const SchemaVersion = 15
+
+// newer is the error for a ledger with a version of the schema above SchemaVersion.
+func newer(version int) error {
+	return fmt.Errorf("%w: its schema version is %d, and this mailboxd knows versions up to %d; install the newer mailboxd again",
+		ErrNewer, version, SchemaVersion)
+}
 
 // withRedo are the versions that had a redo log.
 const firstWithRedo, lastWithRedo = 6, 13
@@ -35,7 +41,7 @@ func bringForward(ctx context.Context, conn *sql.Conn, path string) error {
 	if err != nil {
 		return err
 	}
-	if version < newest {
+	if version < SchemaVersion {
 		if _, err = conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err == nil {
 			err = migrate(ctx, conn, path, version)
 		}
@@ -51,7 +57,7 @@ func bringForward(ctx context.Context, conn *sql.Conn, path string) error {
 
 // migrate runs the steps that a ledger has not seen, in the transaction that is open.
 func migrate(ctx context.Context, conn *sql.Conn, path string, version int) error {
-	for step := version + 1; step <= newest; step++ {
+	for step := version + 1; step <= SchemaVersion; step++ {
 		if step == lastWithRedo+1 && version >= firstWithRedo && version <= lastWithRedo {
 			if err := importRedo(ctx, conn, path); err != nil {
 				return fmt.Errorf("import redo log: %w", err)
