@@ -13,8 +13,6 @@ import (
 // with the reason that each is not a row or a query of the ledger. A new one needs a reason that
 // a reader of ARCHITECTURE.md accepts, and a higher limit below.
 var taskMemory = map[string]string{
-	"dispatch.router.assigned":           "tasks between the choice of an agent and its inbox; a query on the queued ones could say it",
-	"dispatch.router.dueTasks":           "tasks whose time to decide has come; tasks.until says it too",
 	"executor.BudgetWaiters.queues":      "who waits for a budget, in order; belongs to waits",
 	"executor.BudgetWaiters.waiting":     "for which budget; belongs to waits",
 	"executor.BudgetWaiters.woken":       "who was woken, so that only one is tried at a time",
@@ -25,7 +23,6 @@ var taskMemory = map[string]string{
 	"ledger.rows.tasks":                  "the same of tasks",
 	"outbox.Callbacks.open":              "callbacks made while others of the task failed, so that none is repeated before a restart",
 	"outbox.attempts.made":               "the same, by name",
-	"outbox.Dependents.all":              "parents of tasks that end with them; a query could say it",
 	"outbox.NotifyQueue.tasks":           "tasks whose requesters are told; a column says it after a start",
 	"schedule.DeliveryQueue.tasks":       "tasks whose lines or results are put next; columns say it after a start",
 	"schedule.Limits.agents":             "the limits of providers; the held tasks say until when after a start",
@@ -42,9 +39,6 @@ var taskMemory = map[string]string{
 	"schedule.Timers.backoffs":           "ends of pauses on the boot clock, which no setting of the time moves",
 	"schedule.clockTimers.next":          "when each task is looked at again; tasks.until says most of it",
 	"schedule.WorkerPool.jobs":           "ends of runs that are being written",
-	"store.HeldSet.logins":               "how many tasks of an agent wait for a login; a query could say it",
-	"store.HeldSet.tasks":                "held tasks, to look for placed results without a query at each look",
-	"store.HeldSet.waiting":              "how many tasks are in an inbox; a query could say it",
 	"store.History.marks":                "what of a conversation the last run got",
 	"store.Performance.agents":           "how the latest runs of each agent ended, for the choice of agents; a query on runs at the start",
 	"store.RecentRuns.runs":              "runs that ended since the last look at the lines",
@@ -63,24 +57,24 @@ var taskMemory = map[string]string{
 }
 
 // mostTaskMemory only falls.
-const mostTaskMemory = 47
+const mostTaskMemory = 41
 
 // otherMemory are the other fields that keep or guard something: locks, signals, and what is
 // about the process, an agent or a file.
 var otherMemory = strings.Fields(`
 	dispatch.Dispatcher.failed dispatch.Dispatcher.lookMu dispatch.controls.applying dispatch.controls.collecting
-	dispatch.readiness.ready dispatch.router.due dispatch.router.mu
+	dispatch.readiness.ready dispatch.router.changed dispatch.router.mu
 	executor.BudgetWaiters.mu executor.Executor.Endings executor.FreshTasks.mu
 	intake.Intake.DeadLetters intake.RunFiles.faults intake.RunFiles.kept
 	ledger.Ledger.background ledger.Ledger.between ledger.Ledger.changed ledger.Ledger.closing ledger.Ledger.mu
 	ledger.Ledger.woken ledger.checkpointer.due ledger.statements.kept ledger.statements.mu ledger.update.done
-	outbox.Callbacks.Mu outbox.Dependents.mu outbox.NotifyQueue.added outbox.NotifyQueue.empty outbox.NotifyQueue.mu
+	outbox.Callbacks.Mu outbox.NotifyQueue.added outbox.NotifyQueue.empty outbox.NotifyQueue.mu
 	outbox.Publisher.endings outbox.Publisher.missing outbox.Publisher.roots
 	schedule.DeliveryQueue.added schedule.DeliveryQueue.mu schedule.Limits.mu schedule.Queue.changed schedule.Queue.mu
 	schedule.Queue.room schedule.Queue.work schedule.Timers.changed schedule.Timers.mu schedule.WorkerPool.idle
 	schedule.WorkerPool.over schedule.WorkerPool.workers schedule.clockTimers.mu schedule.prefetchSlot.decided
 	store.Counts.accepted store.Counts.ended store.Counts.mu store.Counts.runs store.FaultLog.mu store.FaultLog.now
-	store.HeldSet.mu store.Options.RefRoots store.Pauses.Changing store.Pauses.Holding store.Pauses.agents
+	store.Options.RefRoots store.Pauses.Changing store.Pauses.Holding store.Pauses.agents
 	store.Pauses.mu store.Performance.mu store.Presence.agents store.Presence.mu store.RecentRuns.mu
 	store.ResultLocks.mu store.RunSet.mu store.UnusedDirs.mu store.idLock.Mutex store.meter.mu
 `)

@@ -214,16 +214,19 @@ func (ct *controls) Resume(ctx context.Context, agent string, by core.By) error 
 		return err
 	}
 	if ct.Pauses.Limits.End(agent) {
-		ct.steps.executor.WakeLimited(agent)
+		ct.steps.executor.WakeLimited(context.WithoutCancel(ctx), agent)
 	}
-	held := ct.Held.All()
-	resumable := held[:0]
-	for _, task := range held {
-		if task.Paused && !ct.Pauses.Has(task.Agent.Value()) {
-			resumable = append(resumable, task)
+	var resumable []task.Position
+	for row, err := range ct.Reader.Unfinished(ctx) {
+		if err != nil {
+			return fmt.Errorf("resume agent %q: %w", agent, err)
+		}
+		if row.State == task.Held && slices.Contains(row.Reasons, task.Paused) && !ct.Pauses.Has(row.Agent) {
+			resumable = append(resumable, task.Position{Seq: row.Seq, Priority: row.Priority})
 		}
 	}
-	executor.InParallel(store.InOrder(resumable), func(seq int64) { ct.steps.reevaluate(context.WithoutCancel(ctx), seq) })
+	slices.SortFunc(resumable, task.Position.Compare)
+	executor.InParallel(resumable, func(p task.Position) { ct.steps.reevaluate(context.WithoutCancel(ctx), p.Seq) })
 	ct.steps.router.wake()
 	return nil
 }

@@ -160,12 +160,12 @@ func (d *Dispatcher) Faults() []store.Fault { return d.FaultLog.Shared() }
 // newDispatcher makes all components and connects them. Each component knows only the
 // components that are made before it.
 func newDispatcher(s *store.Shared, lost bool) *Dispatcher {
-	dependents, endings := outbox.NewDependents(), make(chan struct{}, 4*s.Opts.Workers+64)
-	b := outbox.NewBase(s, dependents, endings)
+	endings := make(chan struct{}, 4*s.Opts.Workers+64)
+	b := outbox.NewBase(s, endings)
 	acceptor := &exchange.Acceptor{Base: b, Lost: lost}
 	delegator := &exchange.Delegator{Base: b, Acceptor: acceptor}
 	overseer := &exchange.Overseer{Base: b, Delegator: delegator}
-	completer := &exchange.Completer{Base: b, Delegator: delegator, Overseer: overseer, Dependents: dependents}
+	completer := &exchange.Completer{Base: b, Delegator: delegator, Overseer: overseer}
 	placed := &exchange.PlacedResults{Base: b, Completer: completer}
 	receiver := &exchange.Receiver{Base: b, Acceptor: acceptor, Delegator: delegator, Completer: completer}
 	waits := executor.NewBudgetWaiters(s.Ledger.Balance, func(seq int64) { s.Timers.After(seq, 0) })
@@ -181,7 +181,7 @@ func newDispatcher(s *store.Shared, lost bool) *Dispatcher {
 	inbox := &inboxes{Base: b, placed: placed, executor: ex, deliveries: schedule.NewDeliveryQueue(), waits: waits}
 	st := &steps{
 		Base: b, completer: completer, overseer: overseer, placed: placed, executor: ex, inbox: inbox,
-		dependents: dependents, unpublished: schedule.NewDeliveryQueue(), router: newRouter(b),
+		unpublished: schedule.NewDeliveryQueue(), router: newRouter(b, inbox),
 	}
 	b.Writer.OnCommitted = st.onCommitted
 	ready := &readiness{ready: make(chan struct{})}

@@ -55,7 +55,12 @@ func (d *Dispatcher) HangCallbacks() (goOn func()) {
 	return d.Publisher.Callbacks.Mu.Unlock
 }
 
-func (d *Dispatcher) ResumeRow(ctx context.Context, row task.Task) { d.steps.resume(ctx, row) }
+// Follow takes the steps that follow from some moves.
+func (d *Dispatcher) Follow(ctx context.Context, moves ...store.Move) {
+	d.steps.onCommitted(ctx, store.Consequences{Moves: moves})
+}
+
+func (d *Dispatcher) ResumeRow(ctx context.Context, row task.Task) { d.steps.advance(ctx, row) }
 
 func (d *Dispatcher) StopRun(ctx context.Context, row task.Task, by core.By) (bool, error) {
 	return d.Canceller.StopRun(ctx, row, by)
@@ -63,8 +68,12 @@ func (d *Dispatcher) StopRun(ctx context.Context, row task.Task, by core.By) (bo
 
 // HeldSeqs are the tasks that a look compares with the result files.
 func (d *Dispatcher) HeldSeqs() (seqs []int64) {
-	for _, h := range d.Shared.Held.All() {
-		seqs = append(seqs, h.Seq)
+	names, err := d.Ledger.HeldNames(context.Background())
+	if err != nil {
+		panic(err)
+	}
+	for _, n := range names {
+		seqs = append(seqs, n.Seq)
 	}
 	return seqs
 }
@@ -72,16 +81,6 @@ func (d *Dispatcher) HeldSeqs() (seqs []int64) {
 // AtWork reports whether a run of a task has begun, so that its agent can ask for tasks.
 func (d *Dispatcher) AtWork(seq int64) bool {
 	return slices.ContainsFunc(d.Runs.Of(seq), func(r *store.Run) bool { return r.Began.Load() })
-}
-
-// Assign has the router give a task to the inbox of an agent, up to its transaction.
-func (d *Dispatcher) Assign(seq int64, agent string) { d.steps.router.assign(seq, agent) }
-
-// Assigned reports whether the router knows that a task is on its way to the inbox of an agent.
-func (d *Dispatcher) Assigned(seq int64) bool {
-	d.steps.router.mu.Lock()
-	defer d.steps.router.mu.Unlock()
-	return d.steps.router.assigned[seq] != ""
 }
 
 // HasRoom reports whether intake may continue.

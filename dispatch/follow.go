@@ -26,7 +26,6 @@ type steps struct {
 	executor    *executor.Executor
 	inbox       *inboxes
 	router      *router
-	dependents  *outbox.Dependents
 	unpublished *schedule.DeliveryQueue // refused tasks whose results are not published yet
 }
 
@@ -35,7 +34,6 @@ type steps struct {
 func (st *steps) onCommitted(ctx context.Context, follow store.Consequences) {
 	ctx = context.WithoutCancel(ctx)
 	for _, parent := range follow.Parents {
-		st.dependents.Add(parent)
 		st.checkDependents(ctx, task.Task{Seq: parent})
 	}
 	for _, m := range follow.Moves {
@@ -43,9 +41,8 @@ func (st *steps) onCommitted(ctx context.Context, follow store.Consequences) {
 			st.admitNext(ctx, m.After)
 			continue
 		}
-		if m.Before.Seq != 0 && (inHeldSet(m.Before) || inHeldSet(m.After)) {
-			defer st.removeHeld(m.Before)() // last: the engine must not look idle in between
-		}
+		st.enter(m.After)
+		defer st.leave(m.Before) // last: the engine must not look idle in between
 		st.onMoved(ctx, m)
 	}
 	for _, c := range follow.Cancels {
@@ -117,8 +114,9 @@ func (st *steps) checkWait(ctx context.Context, row task.Task) {
 	}
 }
 
-// inHeldSet reports whether the set of held tasks contains tasks in that state.
-func inHeldSet(row task.Task) bool {
+// isHeld reports whether a task is held, waits for its agent, or is in review. Another program may
+// place its result then.
+func isHeld(row task.Task) bool {
 	return row.State == task.Held || row.State == task.Waiting || row.State == task.Review
 }
 
@@ -173,7 +171,15 @@ func (st *steps) reevaluated(ctx context.Context, seq int64) {
 // with 40,000 held tasks, checking them one by one took most of the time of reading 4,096
 // lines.
 func (st *steps) adoptPlaced(ctx context.Context) {
-	seqs, ids := st.Held.Names()
+	names, err := st.Ledger.HeldNames(ctx)
+	if err != nil && ctx.Err() == nil {
+		st.FaultLog.Report(store.Judging, task.Task{}, err)
+	}
+	var seqs []int64
+	var ids []envelope.ID
+	for _, n := range names {
+		seqs, ids = append(seqs, n.Seq), append(ids, n.ID)
+	}
 	for _, row := range st.Runs.NeedingApproval() {
 		seqs, ids = append(seqs, row.Seq), append(ids, row.ID)
 	}

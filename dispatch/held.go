@@ -13,25 +13,34 @@ import (
 	"mailboxd/internal/decisions/task"
 )
 
-// removeHeld removes a task from the held tasks. The returned function ends its backoff; the
-// caller calls it when the next step of the task is known.
-func (st *steps) removeHeld(row task.Task) (ended func()) {
-	entry, held := st.Held.Remove(row.Seq)
-	if !held || !entry.InBackoff {
-		return func() {}
+// enter counts what a task waits for that has no place in the queue: a pause between attempts, or
+// budget. leave ends that. Both follow the moves of the ledger, or the start of the daemon.
+func (st *steps) enter(row task.Task) {
+	if !store.InBackoff(row) {
+		return
 	}
-	if !entry.Budget {
-		st.Timers.EndBackoff(row.Seq)
-		return st.Queue.Done
+	st.Queue.AddBusy()
+	if row.WaitsForBudget() {
+		st.Queue.AddBlocked()
 	}
-	st.Queue.RemoveBlocked()
-	st.executor.Waits.Leave(row.Seq)
-	return st.Queue.Done
 }
 
-// addHeld adds a task to the held tasks, and sets the timer of its next evaluation.
-func (st *steps) addHeld(ctx context.Context, row task.Task) {
-	st.Held.Add(row)
+// leave ends what enter counted, when the next step of the task is known.
+func (st *steps) leave(row task.Task) {
+	if !store.InBackoff(row) {
+		return
+	}
+	if row.WaitsForBudget() {
+		st.Queue.RemoveBlocked()
+		st.executor.Waits.Leave(row.Seq)
+	} else {
+		st.Timers.EndBackoff(row.Seq)
+	}
+	st.Queue.Done()
+}
+
+// onHeld sets the timer of the next evaluation of a held task.
+func (st *steps) onHeld(ctx context.Context, row task.Task) {
 	if store.InBackoff(row) && !row.WaitsForBudget() {
 		st.Timers.StartBackoff(row.Seq, min(time.Until(row.Until), store.LongestPause)) // the limit covers a clock that was set meanwhile
 	} else {
@@ -50,12 +59,7 @@ func (st *steps) addHeld(ctx context.Context, row task.Task) {
 		st.Timers.After(row.Seq, store.SettlePause) // the file may be gone by then
 	}
 	if row.WaitsForBudget() {
-		st.Queue.AddBlocked()
 		st.Timers.Set(row.Seq, executor.Midnight(time.Now())) // the daily budgets start again then
-	}
-	if store.InBackoff(row) {
-		st.Queue.AddBusy()
-		st.checkBackoff(ctx, row)
 	}
 }
 
@@ -70,25 +74,8 @@ func (st *steps) checkAfter(ctx context.Context, row task.Task) {
 	}
 }
 
-// checkBackoff handles a backoff that ended before addHeld recorded it.
-func (st *steps) checkBackoff(ctx context.Context, row task.Task) {
-	now, err := st.Ledger.Task(ctx, row.Seq)
-	switch {
-	case err != nil || store.InBackoff(now):
-	case now.State == task.Held:
-		st.resume(ctx, now)
-	default:
-		st.removeHeld(row)()
-	}
-}
-
-// resume is advance for a task that was not moved just now, such as a task found at start-up.
-func (st *steps) resume(ctx context.Context, row task.Task) {
-	defer st.removeHeld(row)() // last: the engine must not look idle in between
-	st.advance(ctx, row)
-}
-
-// advance does what the state of a task requires. A task enters the queue only here.
+// advance does what the state of a task requires, also of one that was not moved just now, such as
+// a task found at a start. A task enters the queue only here.
 func (st *steps) advance(ctx context.Context, row task.Task) {
 	if row.Replaces && row.State != task.Received {
 		own := "earlier result of " + string(row.ID) + " cannot be moved to the history"
@@ -108,12 +95,10 @@ func (st *steps) advance(ctx context.Context, row task.Task) {
 		st.Timers.Set(row.Seq, row.Deadline)
 		st.inbox.enqueue(row)
 	case task.Held:
-		st.addHeld(ctx, row)
+		st.onHeld(ctx, row)
 	case task.Waiting:
-		st.Held.Add(row)
 		st.Timers.Set(row.Seq, core.Earliest(row.Deadline, row.Until))
 	case task.Review:
-		st.Held.Add(row)
 		st.Timers.Set(row.Seq, row.Until)
 		if st.Box.HasResult(row.ID) {
 			st.Timers.After(row.Seq, 0) // a file placed during the run
@@ -138,14 +123,17 @@ func (st *steps) judgeDue(ctx context.Context, row task.Task) {
 // ReevaluateAll evaluates all held tasks again after a change of the rules or the agents, and
 // lets the workers check whether agents have free slots.
 func (st *steps) ReevaluateAll() {
-	now := time.Now()
-	for _, task := range st.Held.All() {
-		if !task.InBackoff || task.Budget {
-			st.Timers.Set(task.Seq, now)
+	for row, err := range st.Reader.Unfinished(context.Background()) {
+		if err != nil {
+			st.FaultLog.Report(store.Judging, row, err)
+			return
+		}
+		if isHeld(row) {
+			st.reevaluateSoon(row)
 		}
 	}
 	st.Queue.Wake()
-	st.router.wake()
+	st.router.wakeAll()
 }
 
 // reevaluateSoon evaluates a held task again, unless it is in backoff.
@@ -181,7 +169,7 @@ func (st *steps) reevaluate(ctx context.Context, seq int64) {
 
 func (st *steps) reevaluateTask(ctx context.Context, row task.Task, t envelope.Task, findings envelope.Findings) error {
 	if row.Replaces && row.State != task.Received {
-		st.resume(ctx, row)
+		st.advance(ctx, row)
 		return nil
 	}
 	switch row.State {
@@ -240,7 +228,7 @@ func (st *steps) reevaluateHeld(ctx context.Context, row task.Task, t envelope.T
 		return true, st.completer.ReevaluateFollower(ctx, row, t)
 	}
 	if core.Unbound(row) && len(core.Lasting(row.Reasons)) == 0 { // under an operator's hold only its deadline counts
-		st.router.wakeFor(row.Seq)
+		st.router.wakeDue()
 		return true, nil
 	}
 	if left := st.Timers.BackoffLeft(row.Seq); left > 0 && store.InBackoff(row) && !row.WaitsForBudget() {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
 	"mailboxd/internal/decisions/task"
 )
@@ -201,17 +202,22 @@ func TestWhatAnOverseerApprovedWaitsForAPersonWhoeverLooksLate(t *testing.T) {
 	}
 }
 
-func TestWhatIsOverWhenItWouldRestIsNotWaitedFor(t *testing.T) {
+func TestAPauseThatEndsBeforeItsBeginningIsHandledIsNotWaitedFor(t *testing.T) {
 	e := startEngine(t)
 	e.send("x", "quick")
-	was := e.await("x", task.Done)
-	was.State, was.Reasons, was.Until = task.Held, []task.Reason{task.Capacity}, time.Now().Add(time.Hour)
-	e.ResumeRow(t.Context(), was)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	done := e.await("x", task.Done)
+	e.must(e.Idle(t.Context()))
+	pausing := done
+	pausing.State, pausing.Reasons, pausing.Until = task.Held, []task.Reason{task.Capacity}, time.Now().Add(time.Hour)
+	e.Follow(t.Context(), store.Move{Before: done, After: pausing})
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := e.Idle(ctx); err != nil {
-		t.Errorf("Idle() = %v while nothing is left to do", err)
+	if err := e.Idle(ctx); err == nil {
+		t.Error("the engine is idle while x pauses between two attempts")
 	}
+	e.Follow(t.Context(), store.Move{Before: pausing, After: done}) // x was cancelled
+	e.Follow(t.Context(), store.Move{Before: pausing, After: done}, store.Move{Before: done, After: pausing})
+	e.must(e.Idle(t.Context()))
 }
 
 func TestATaskWhoseRunWasOverIsStoppedWithoutIt(t *testing.T) {

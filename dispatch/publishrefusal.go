@@ -48,5 +48,5 @@ func (st *steps) publishRefusal(ctx context.Context, seq int64) {
 			return
 		}
 	}
-	st.resume(ctx, row)
+	st.advance(ctx, row)
 }

@@ -38,7 +38,7 @@ func (re *recovery) recover(ctx context.Context) error {
 			if row.Status == envelope.Rejected { // there may be many, and no task waits for them
 				re.steps.publishLater(row)
 			} else {
-				re.steps.resume(ctx, row)
+				re.steps.advance(ctx, row)
 			}
 			after = row.Seq
 		}
@@ -118,7 +118,8 @@ func (re *recovery) resume(ctx context.Context, row task.Task) error {
 	if row.State == task.Held && slices.Contains(row.Reasons, task.ProviderLimit) {
 		re.Pauses.Limits.Restore(row.Agent, row.Until, time.Now())
 	}
-	re.steps.resume(ctx, row)
+	re.steps.enter(row)
+	re.steps.advance(ctx, row)
 	switch row.State {
 	case task.Held:
 		re.steps.reevaluateSoon(row) // the rules may have changed

@@ -107,28 +107,6 @@ func TestAFreeAgentIsChosenForTheTaskWithTheHighestPriority(t *testing.T) {
 	close(finish)
 }
 
-// The router has chosen an inbox, and commits that next. Another goroutine asks what agents do.
-func TestALookAtTheAgentsKeepsATaskOnItsWayToAnInbox(t *testing.T) {
-	e, _, finish := newRoutingEngine(t)
-	defer close(finish)
-	e.routes = func(envelope.Task) (store.Candidates, bool) {
-		return store.Candidates{All: []route.Candidate{{ID: "editor", Slots: 1}}, Timeout: time.Hour}, true
-	}
-	e.start()
-	e.must(e.Pause(t.Context(), "editor", me))
-	e.send("t1", "*")
-	e.await("t1", task.Held)
-	seq := e.row("t1").Seq
-	e.must(e.Idle(t.Context())) // the router has looked at t1
-	e.Assign(seq, "editor")
-	if _, err := e.RouteLine(t.Context(), []byte(requestOf("tester", "t2", "*"))); err != nil {
-		t.Fatal(err)
-	}
-	if !e.Assigned(seq) {
-		t.Error("the router doesn't know of t1 any more")
-	}
-}
-
 func TestATaskWithoutAnAgentEndsAtItsDeadlineUnderAnOperatorsHold(t *testing.T) {
 	e, _, finish := newRoutingEngine(t)
 	defer close(finish)

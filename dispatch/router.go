@@ -3,10 +3,13 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"math"
 	"sync"
+	"time"
 
 	"mailboxd/dispatch/outbox"
 	"mailboxd/dispatch/store"
+	"mailboxd/envelope"
 	"mailboxd/internal/decisions/core"
 	"mailboxd/internal/decisions/task"
 	"mailboxd/internal/testtools/fault"
@@ -17,45 +20,50 @@ import (
 // One goroutine decides about all tasks: no two of them take the same slot.
 type router struct {
 	*outbox.Base
-	due chan struct{} // signalled when agents may have become free
+	inbox   *inboxes
+	changed chan struct{} // signalled when a pass is due
 
-	mu       sync.Mutex       // guards the fields below
-	woken    bool             // a pass is due
-	dueTasks map[int64]bool   // tasks to decide about even if no agent is free
-	assigned map[int64]string // tasks on their way to the inbox of an agent
+	mu   sync.Mutex // guards next
+	next *pass
 }
 
-func newRouter(b *outbox.Base) *router {
-	return &router{Base: b, due: make(chan struct{}, 1), dueTasks: map[int64]bool{}, assigned: map[int64]string{}}
+// A pass says which of the tasks that wait for an agent are looked at even if no agent is free.
+type pass struct {
+	due bool // those whose time has come
+	all bool // each
 }
 
-// wake has the router look at all tasks that wait for an agent. The engine is busy until then.
-func (rt *router) wake() {
+func newRouter(b *outbox.Base, inbox *inboxes) *router {
+	return &router{Base: b, inbox: inbox, changed: make(chan struct{}, 1)}
+}
+
+// wake has the router look at the tasks that wait for an agent, if one is free. The engine is busy
+// until then.
+func (rt *router) wake() { rt.ask(pass{}) }
+
+// wakeDue is wake, and also looks at the tasks whose time has come.
+func (rt *router) wakeDue() { rt.ask(pass{due: true}) }
+
+// wakeAll is wake, and looks at each task.
+func (rt *router) wakeAll() { rt.ask(pass{all: true}) }
+
+func (rt *router) ask(p pass) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
-	if rt.woken || !rt.Held.AnyUnbound() {
-		return
+	if rt.next == nil {
+		rt.next = &pass{}
+		rt.Queue.AddBusy()
+		rt.changed <- struct{}{}
 	}
-	rt.woken = true
-	rt.Queue.AddBusy()
-	rt.due <- struct{}{}
+	rt.next.due, rt.next.all = rt.next.due || p.due, rt.next.all || p.all
 }
 
-// wakeFor is wake for a task whose time has come, also if no agent is free.
-func (rt *router) wakeFor(seq int64) {
-	rt.mu.Lock()
-	rt.dueTasks[seq] = true
-	rt.mu.Unlock()
-	rt.wake()
-}
-
-// take begins a pass, and returns the tasks to decide about in any case.
-func (rt *router) take() map[int64]bool {
+// take begins the next pass.
+func (rt *router) take() (p pass) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
-	due := rt.dueTasks
-	rt.woken, rt.dueTasks = false, map[int64]bool{}
-	return due
+	p, rt.next = *rt.next, nil
+	return p
 }
 
 // serve chooses agents until ctx ends.
@@ -64,36 +72,47 @@ func (rt *router) serve(ctx, work context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-rt.due:
+		case <-rt.changed:
 		}
-		rt.pass(ctx, work, rt.take())
+		if err := rt.choose(ctx, work, rt.take()); err != nil && ctx.Err() == nil {
+			rt.FaultLog.Report(store.Judging, task.Task{}, err)
+			time.AfterFunc(store.RetryPause, rt.wakeDue)
+		}
 		rt.Queue.Done()
 	}
 }
 
-// pass decides about each task that waits for an agent. A task for which none is free does not
-// delay the tasks behind it. Without a free agent only the tasks that are due are looked at.
-// The loads are read before the tasks: an agent that becomes free later counts in the next pass,
-// or a task would get it before those ahead of it.
-func (rt *router) pass(ctx, work context.Context, due map[int64]bool) {
+// choose decides about each task that waits for an agent. A task for which none is free does not
+// delay the tasks behind it. The loads are read before the tasks: an agent that becomes free later
+// counts in the next pass, or a task would get it before those ahead of it.
+func (rt *router) choose(ctx, work context.Context, p pass) error {
+	if first, err := rt.Ledger.Held(ctx, envelope.Everybody, store.BeforeAll, 1); err != nil || len(first) == 0 {
+		return err // the usual case
+	}
 	before := map[string]int{}
 	for _, id := range rt.Agents.Protocol.Agents() {
 		before[id] = rt.load(id)
 	}
 	load := func(agent string) int { return max(before[agent], rt.load(agent)) }
-	for _, seq := range rt.Held.Unbound() {
-		if ctx.Err() != nil {
-			return
+	now := time.Now()
+	for row, err := range rt.Reader.HeldOf(ctx, envelope.Everybody) {
+		if err != nil {
+			return err
 		}
-		rt.sweep()
-		if !due[seq] && !rt.anyFree(load) {
+		free := rt.anyFree(load)
+		if !free && !p.due && !p.all || ctx.Err() != nil {
+			return nil
+		}
+		isDue := p.due && !row.Until.IsZero() && !row.Until.After(now)
+		if !free && !isDue && !p.all {
 			continue
 		}
-		if row, err := rt.decide(work, seq, load); err != nil && ctx.Err() == nil {
+		if row, err := rt.decide(work, row.Seq, load); err != nil && ctx.Err() == nil {
 			rt.FaultLog.Report(store.Judging, row, err)
-			rt.Timers.After(seq, store.RetryPause)
+			rt.Timers.After(row.Seq, store.RetryPause)
 		}
 	}
+	return nil
 }
 
 // decide chooses the agent of a task, or refuses the task, or sets when to decide again.
@@ -113,16 +132,16 @@ func (rt *router) decide(ctx context.Context, seq int64, load func(agent string)
 	if err != nil {
 		return row, err
 	}
-	if rt.Agents.Inbox(r.Selected).File != "" {
-		rt.assign(seq, r.Selected)
-	}
 	fault.Point("route")
 	rt.RecentRuns.Performance.Chosen(r.Selected, r.At)
 	rt.Info(row).Str("chosen", r.Selected).Str("reason", r.Reason).Msg("agent chosen")
 	command := &core.Route{Task: seq, Seen: core.See(row), Agent: r.Selected, Request: request, Verdict: v, Record: record}
 	_, err = rt.Writer.Decide(ctx, store.TaskLoader(seq, false, true), command)
 	if errors.Is(err, core.ErrStale) {
-		err = nil
+		return row, nil
+	}
+	if err == nil && rt.Agents.Inbox(r.Selected).File != "" {
+		_, err = rt.inbox.deliver(ctx, seq) // at once, so that it counts as a task of the inbox from here on
 	}
 	return row, err
 }
@@ -139,49 +158,14 @@ func (rt *router) anyFree(load func(agent string) int) bool {
 }
 
 // load returns how many tasks an agent has that run or may start. An agent that fetches its
-// tasks has those of its inbox.
+// tasks has those of its inbox; while they can't be counted, it has none that is free.
 func (rt *router) load(agent string) int {
 	if rt.Agents.Inbox(agent).File == "" {
 		return rt.Queue.Load(agent)
 	}
-	return rt.Held.InInbox(agent, rt.underway(agent))
-}
-
-// assign records a task that an agent will find in its inbox.
-func (rt *router) assign(seq int64, agent string) {
-	rt.mu.Lock()
-	defer rt.mu.Unlock()
-	rt.assigned[seq] = agent
-}
-
-// underway returns the tasks that are on their way to the inbox of an agent, and perhaps some that
-// are in it.
-func (rt *router) underway(agent string) (seqs []int64) {
-	rt.mu.Lock()
-	defer rt.mu.Unlock()
-	for seq, to := range rt.assigned {
-		if to == agent && rt.isUnderway(seq) {
-			seqs = append(seqs, seq)
-		}
+	n, err := rt.Ledger.CountHeld(context.Background(), agent, task.Waiting, "")
+	if err != nil {
+		return math.MaxInt
 	}
-	return seqs
-}
-
-// isUnderway reports whether an assigned task is queued for its inbox, or in it.
-func (rt *router) isUnderway(seq int64) bool {
-	row, err := rt.Ledger.Task(context.Background(), seq)
-	return err != nil || row.State == task.Queued || row.State == task.Waiting
-}
-
-// sweep forgets the assigned tasks that the held tasks have as those of an inbox, or that are
-// elsewhere. Only the goroutine of the router does that: a task that it assigns is elsewhere until
-// its transaction.
-func (rt *router) sweep() {
-	rt.mu.Lock()
-	defer rt.mu.Unlock()
-	for seq := range rt.assigned {
-		if rt.Held.IsInInbox(seq) || !rt.isUnderway(seq) {
-			delete(rt.assigned, seq)
-		}
-	}
+	return n
 }

@@ -16,9 +16,8 @@ import (
 // A Completer applies the outcomes of runs to their tasks.
 type Completer struct {
 	*outbox.Base
-	Delegator  *Delegator
-	Overseer   *Overseer
-	Dependents *outbox.Dependents
+	Delegator *Delegator
+	Overseer  *Overseer
 }
 
 // A completion is the outcome of a run, the move of its task, and the messages of its agent.

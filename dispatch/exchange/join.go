@@ -19,12 +19,9 @@ import (
 // any time, and runs at least once after a start.
 func (cp *Completer) TaskEnded(ctx context.Context, row task.Task) {
 	cp.History.ForgetMark(row.Seq)
-	if cp.Dependents.Remove(row.Seq) {
-		if err := cp.Canceller.CancelDependents(ctx, row); err != nil {
-			cp.FaultLog.Report(store.Judging, row, err)
-			cp.Dependents.Add(row.Seq)
-			cp.Timers.After(row.Seq, store.RetryPause)
-		}
+	if err := cp.Canceller.CancelDependents(ctx, row); err != nil {
+		cp.FaultLog.Report(store.Judging, row, err)
+		cp.Timers.After(row.Seq, store.RetryPause)
 	}
 	if row.Parent != 0 {
 		cp.TryJoin(ctx, row.Parent)

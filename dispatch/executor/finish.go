@@ -24,7 +24,7 @@ func (x *Executor) finish(ctx context.Context, row task.Task, terms task.Terms, 
 		x.logRefusedHosts(ctx, row, needed)
 	}
 	if o.Hold != task.ProviderLimit && o.Result.Status != envelope.Failed && x.Pauses.Limits.Worked(row.Agent, o.Exit.Started) {
-		x.WakeLimited(row.Agent)
+		x.WakeLimited(ctx, row.Agent)
 	}
 	switch {
 	case o.Hold == task.AuthRequired:

@@ -2,6 +2,7 @@ package executor
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"mailboxd/dispatch/store"
@@ -36,10 +37,14 @@ func (x *Executor) holdForLimit(ctx context.Context, row task.Task, deadline tim
 }
 
 // WakeLimited evaluates the tasks again that are held for a limit of an agent's provider.
-func (p *Preparer) WakeLimited(agent string) {
-	for _, held := range p.Held.All() {
-		if held.Limited && held.Agent.Value() == agent {
-			p.Timers.After(held.Seq, 0)
+func (p *Preparer) WakeLimited(ctx context.Context, agent string) {
+	for row, err := range p.Reader.HeldOf(ctx, agent) {
+		if err != nil {
+			p.FaultLog.Report(store.Judging, row, err) // its time comes nevertheless
+			return
+		}
+		if row.State == task.Held && slices.Contains(row.Reasons, task.ProviderLimit) {
+			p.Timers.After(row.Seq, 0)
 		}
 	}
 }

@@ -15,7 +15,7 @@ type Base struct {
 }
 
 // NewBase makes the lower components.
-func NewBase(s *store.Shared, dependents *Dependents, endings chan struct{}) *Base {
+func NewBase(s *store.Shared, endings chan struct{}) *Base {
 	b := &Base{Shared: s, Writer: &store.Writer{Shared: s, Counts: store.NewCounts(s.Agents.Known)}, History: &store.History{Shared: s}}
 	b.Reader = &store.Reader{Shared: s, Writer: b.Writer}
 	b.Meters = &store.Meters{Shared: s, Writer: b.Writer}
@@ -23,6 +23,6 @@ func NewBase(s *store.Shared, dependents *Dependents, endings chan struct{}) *Ba
 	b.Publisher = &Publisher{
 		Shared: s, writer: b.Writer, reader: b.Reader, Callbacks: newCallbacks(), endings: endings, missing: make(chan struct{}, 1),
 	}
-	b.Canceller = &Canceller{Shared: s, writer: b.Writer, reader: b.Reader, messenger: b.Messenger, dependents: dependents}
+	b.Canceller = &Canceller{Shared: s, writer: b.Writer, reader: b.Reader, messenger: b.Messenger}
 	return b
 }

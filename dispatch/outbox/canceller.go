@@ -16,10 +16,9 @@ import (
 // A Canceller cancels tasks and their dependents.
 type Canceller struct {
 	*store.Shared
-	writer     *store.Writer
-	reader     *store.Reader
-	messenger  *Messenger
-	dependents *Dependents
+	writer    *store.Writer
+	reader    *store.Reader
+	messenger *Messenger
 }
 
 // CancelOne cancels one revision. It reports false when the task was moved meanwhile.

@@ -52,11 +52,27 @@ func (pb *Publisher) Guard(ctx context.Context, row task.Task) error {
 
 // ConflictOnce is conflict for a waiting task, once for the time that it waits.
 func (pb *Publisher) ConflictOnce(ctx context.Context, row task.Task) error {
-	if !pb.Held.MarkConflictLogged(row.Seq) {
-		return nil
+	events, err := pb.Ledger.History(ctx, row.ID, maxEventsOfWait)
+	if err != nil {
+		return err
+	}
+	for _, e := range slices.Backward(events) {
+		if e.Revision == row.Revision && e.Kind == task.KindResultConflict {
+			return nil
+		}
+		if slices.Contains(beginWait, e.Kind) {
+			break
+		}
 	}
 	return pb.conflict(ctx, row)
 }
+
+// beginWait are the events with which a task begins to wait.
+var beginWait = []task.Kind{task.KindTaskHeld, task.KindTaskWaiting, task.KindTaskPutBack, task.KindApprovalAsked, task.KindOversightAsked}
+
+// maxEventsOfWait is how many events of a task ConflictOnce reads. After more in one time that it
+// waits, a conflict is logged once more.
+const maxEventsOfWait = 200
 
 // Refuse moves the result file of a task to the history, unless the task was moved meanwhile.
 func (pb *Publisher) Refuse(ctx context.Context, row task.Task) error {

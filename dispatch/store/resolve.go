@@ -100,8 +100,11 @@ func (rd *Reader) ResolveWork(tx *Transaction, m envelope.Message) (task.Task, b
 		return task.Task{}, false, nil
 	}
 	latest := int64(0)
-	for _, held := range rd.Held.All() {
-		if held.suspended && held.Agent.Value() == m.From {
+	for held, err := range rd.HeldOf(context.Background(), m.From) {
+		if err != nil {
+			return task.Task{}, false, err
+		}
+		if conversation.Suspended(held) {
 			latest = max(latest, held.Seq)
 		}
 	}

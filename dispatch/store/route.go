@@ -204,9 +204,12 @@ func (ch Chooser) gather(ctx context.Context, row task.Task, all []route.Candida
 	}
 	for i := range all {
 		c := &all[i]
-		c.Login, c.Running = ch.Held.NeedsLogin(c.ID), load(c.ID)
+		withoutLogin, err := ch.Ledger.CountHeld(ctx, c.ID, task.Held, task.AuthRequired)
+		if err != nil {
+			return err
+		}
+		c.Login, c.Running = withoutLogin > 0, load(c.ID)
 		ch.RecentRuns.Performance.describe(c)
-		var err error
 		if c.Budget, err = ch.spent(ctx, c.ID, accounts[c.ID], now); err != nil {
 			return err
 		}

@@ -23,7 +23,6 @@ type Shared struct {
 	Timers      *schedule.Timers
 	Queue       *schedule.Queue
 	Runs        *RunSet
-	Held        *HeldSet
 	Pauses      *Pauses
 	ResultLocks *ResultLocks // one goroutine at a time moves a result file
 	RecentRuns  *RecentRuns
@@ -40,7 +39,6 @@ func NewShared(parts Parts, agents Agents, opts Options) *Shared {
 		Timers:      schedule.NewTimers(),
 		Queue:       schedule.NewQueue(opts.Workers, opts.Queue, opts.PerRequester, agents.Limit),
 		Runs:        newRunSet(),
-		Held:        newHeldSet(),
 		Pauses:      NewPauses(nil),
 		ResultLocks: newResultLocks(),
 		RecentRuns:  newRecentRuns(),

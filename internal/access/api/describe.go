@@ -151,11 +151,7 @@ func (b *Records) addShortIDs(ctx context.Context, tasks []client.Task) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	near, err := b.Ledger.NeighboursOf(ctx, ids)
-	if err != nil {
-		return err
-	}
-	last, err := b.Ledger.LastSeq(ctx)
+	near, last, err := b.Ledger.NeighboursOf(ctx, ids)
 	for i, t := range tasks {
 		if n, ok := near[t.ID]; ok {
 			tasks[i].ShortID = view.ShortID(t.ID, n.Before, n.After, last)

@@ -116,15 +116,15 @@ func (b *Records) request(ctx context.Context, row task.Task) (envelope.Task, bo
 // descendants, and the messages about them. The caller may name more tasks that belong to it.
 func (b *Records) dialogue(ctx context.Context, kind, id string, more ...int64) (d client.Dialogue, found bool, err error) {
 	d = client.Dialogue{Kind: kind, ID: id, Tasks: []client.Part{}, Messages: []client.Message{}, Events: []client.Event{}}
-	messages, tasks := b.Ledger.Thread, b.Ledger.ThreadTasks
+	messages, thread, trace := b.Ledger.Thread, id, ""
 	if kind == "trace" {
-		messages, tasks = b.Ledger.Trace, b.Ledger.TraceTasks
+		messages, thread, trace = b.Ledger.Trace, "", id
 	}
 	said, err := messages(ctx, id)
 	if err != nil {
 		return d, false, err
 	}
-	seqs, err := tasks(ctx, id)
+	seqs, err := b.Ledger.LinkedTasks(ctx, thread, trace)
 	if err != nil || len(said)+len(seqs)+len(more) == 0 {
 		return d, false, err
 	}

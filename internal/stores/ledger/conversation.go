@@ -108,27 +108,14 @@ func (r *Reader) WithOpenNotifications(ctx context.Context) ([]int64, error) {
 	return open, nil
 }
 
-const (
-	threadTasksQuery = "SELECT task FROM talks WHERE thread = ? AND thread <> '' ORDER BY task"
-	traceTasksQuery  = "SELECT task FROM talks WHERE trace = ? AND trace <> '' ORDER BY task"
-)
+const linkedTasksQuery = "SELECT task FROM talks WHERE thread = ? AND thread <> '' UNION SELECT task FROM talks WHERE trace = ? AND trace <> '' ORDER BY task"
 
-// ThreadTasks returns the Seqs of the tasks that are part of a conversation, the
-// oldest first.
-func (r *Reader) ThreadTasks(ctx context.Context, thread string) ([]int64, error) {
-	tasks, err := all(ctx, r.read, one[int64], threadTasksQuery, thread)
+// LinkedTasks returns the Seqs of the tasks that are part of a conversation or of a chain of work, the
+// oldest first; "" names none.
+func (r *Reader) LinkedTasks(ctx context.Context, thread, trace string) ([]int64, error) {
+	tasks, err := all(ctx, r.read, one[int64], linkedTasksQuery, thread, trace)
 	if err != nil {
-		return nil, fmt.Errorf("list tasks of thread %s: %w", thread, err)
-	}
-	return tasks, nil
-}
-
-// TraceTasks returns the Seqs of the tasks that are part of a chain of work, the
-// oldest first.
-func (r *Reader) TraceTasks(ctx context.Context, trace string) ([]int64, error) {
-	tasks, err := all(ctx, r.read, one[int64], traceTasksQuery, trace)
-	if err != nil {
-		return nil, fmt.Errorf("list tasks of trace %s: %w", trace, err)
+		return nil, fmt.Errorf("list tasks of thread %q or trace %q: %w", thread, trace, err)
 	}
 	return tasks, nil
 }

@@ -239,8 +239,8 @@ func TestWhatIsInAThreadOrATraceIsListed(t *testing.T) {
 	thread, err1 := l.Thread(ctx, "c1")
 	trace, err2 := l.Trace(ctx, "x")
 	none, err3 := l.Thread(ctx, "")
-	inThread, err4 := l.ThreadTasks(ctx, "c2")
-	inTrace, err5 := l.TraceTasks(ctx, "x")
+	inThread, err4 := l.LinkedTasks(ctx, "c2", "")
+	inTrace, err5 := l.LinkedTasks(ctx, "", "x")
 	if err := errors.Join(err1, err2, err3, err4, err5); err != nil || len(thread) != 1 || len(trace) != 2 || len(none) > 0 ||
 		!slices.Equal(inThread, seqs[1:]) || !slices.Equal(inTrace, seqs) {
 		t.Errorf("thread %v, trace %v, no thread %v, tasks %v and %v, %v", thread, trace, none, inThread, inTrace, err)

@@ -33,14 +33,15 @@ func (r *Reader) Requests(ctx context.Context, seqs []int64) (map[int64][]byte, 
 // Neighbours are the ids before and after an id in byte order; "" for none.
 type Neighbours struct{ Before, After envelope.ID }
 
-// NeighboursOf returns the neighbours of ids among all that are known.
-func (r *Reader) NeighboursOf(ctx context.Context, ids []envelope.ID) (map[envelope.ID]Neighbours, error) {
+// NeighboursOf returns the neighbours of ids among all that are known, and the Seq of the newest
+// revision; 0 for none.
+func (r *Reader) NeighboursOf(ctx context.Context, ids []envelope.ID) (found map[envelope.ID]Neighbours, newest int64, err error) {
 	type location struct {
 		id envelope.ID
 		Neighbours
 	}
-	found := make(map[envelope.ID]Neighbours, len(ids))
-	err := inSteps(ids, func(some []any) error {
+	found = make(map[envelope.ID]Neighbours, len(ids))
+	err = inSteps(ids, func(some []any) error {
 		query := "WITH wanted (id) AS (VALUES (?)" + strings.Repeat(", (?)", len(some)-1) + ") SELECT id," +
 			" coalesce((SELECT max(t.id) FROM tasks t WHERE t.id < wanted.id), '')," +
 			" coalesce((SELECT min(t.id) FROM tasks t WHERE t.id > wanted.id), '') FROM wanted"
@@ -50,19 +51,13 @@ func (r *Reader) NeighboursOf(ctx context.Context, ids []envelope.ID) (map[envel
 		}
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("compare ids: %w", err)
+	if err == nil {
+		newest, _, err = first(ctx, r.read, one[int64], "SELECT coalesce(max(seq), 0) FROM tasks")
 	}
-	return found, nil
-}
-
-// LastSeq returns the Seq of the newest revision; 0 for none.
-func (r *Reader) LastSeq(ctx context.Context) (int64, error) {
-	seq, _, err := first(ctx, r.read, one[int64], "SELECT coalesce(max(seq), 0) FROM tasks")
 	if err != nil {
-		return 0, fmt.Errorf("count tasks: %w", err)
+		return nil, 0, fmt.Errorf("compare ids: %w", err)
 	}
-	return seq, nil
+	return found, newest, nil
 }
 
 // steps are how many things one statement is about, so that a few prepared ones do for any number.

@@ -2,7 +2,6 @@ package outbox
 
 import (
 	"context"
-	"sync"
 
 	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
@@ -11,34 +10,8 @@ import (
 	"mailboxd/internal/decisions/task"
 )
 
-// Dependents knows the tasks that have dependents, so that the end of other tasks needs no
-// query. Dependents are child tasks that end with their parent.
-type Dependents struct {
-	mu  sync.Mutex // guards all
-	all map[int64]struct{}
-}
-
-// NewDependents returns an empty set.
-func NewDependents() *Dependents { return &Dependents{all: map[int64]struct{}{}} }
-
-// Add records that a task may have dependents.
-func (k *Dependents) Add(parent int64) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.all[parent] = struct{}{}
-}
-
-// Remove removes a task, and reports whether it may have dependents.
-func (k *Dependents) Remove(parent int64) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	_, has := k.all[parent]
-	delete(k.all, parent)
-	return has
-}
-
-// CancelDependents cancels the dependents of a task that is over. A child task whose answer the
-// agent did not wait for is a fork from now on.
+// CancelDependents cancels the dependents of a task that is over: child tasks that end with it. A
+// child task whose answer the agent did not wait for is a fork from now on.
 func (cn *Canceller) CancelDependents(ctx context.Context, row task.Task) error {
 	children, err := cn.Ledger.Dependents(ctx, row.Seq)
 	if err != nil {
@@ -96,8 +69,7 @@ func (cn *Canceller) StopAgain(ctx context.Context, r *store.Run) {
 	}
 }
 
-// RecoverDependents connects an unfinished task to its parent again. The parent may have ended
-// meanwhile.
+// RecoverDependents has an unfinished task cancelled whose parent has ended, if it depends on that.
 func (cn *Canceller) RecoverDependents(ctx context.Context, row task.Task) error {
 	if row.Parent == 0 {
 		return nil
@@ -110,7 +82,6 @@ func (cn *Canceller) RecoverDependents(ctx context.Context, row task.Task) error
 	if err != nil {
 		return err
 	}
-	cn.dependents.Add(parent.Seq)
 	if parent.State == task.Done {
 		cn.Timers.After(parent.Seq, 0) // fires when recovery has found all runs
 	}

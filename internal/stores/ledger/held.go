@@ -1,0 +1,56 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/decisions/task"
+)
+
+// What is asked about tasks that are held, wait for their agents, or are in review. The condition
+// is spelled as the partial index has it, or that would not be used.
+const (
+	held           = "state IN ('held', 'waiting', 'review')"
+	heldNamesQuery = "SELECT seq, id FROM tasks WHERE " + held
+	heldQuery      = "SELECT " + taskColumns + " FROM tasks WHERE " + held +
+		" AND agent = ? AND (-priority, seq) > (?, ?) ORDER BY priority DESC, seq LIMIT ?"
+	countHeldQuery = "SELECT count(*) FROM tasks WHERE " + held +
+		" AND agent = ? AND state = ? AND (? = '' OR instr(',' || reasons || ',', ',' || ? || ',') > 0)"
+)
+
+// A HeldName names a task that is held, waits for its agent, or is in review.
+type HeldName struct {
+	Seq int64
+	ID  envelope.ID
+}
+
+// HeldNames returns the names of all tasks that are held, wait for their agents, or are in review,
+// in no order. It reads only an index: every look at the mailbox asks it.
+func (r *Reader) HeldNames(ctx context.Context) ([]HeldName, error) {
+	names, err := all(ctx, r.read, func(r row) (n HeldName, err error) { return n, r.Scan(&n.Seq, &n.ID) }, heldNamesQuery)
+	if err != nil {
+		return nil, fmt.Errorf("list names of held tasks: %w", err)
+	}
+	return names, nil
+}
+
+// Held returns up to limit tasks of an agent that are held, wait for it, or are in review, in the
+// order in which they start. It begins after a position.
+func (r *Reader) Held(ctx context.Context, agent string, after task.Position, limit int) ([]task.Task, error) {
+	tasks, err := all(ctx, r.read, scanTask, heldQuery, agent, -after.Priority, after.Seq, limit)
+	if err != nil {
+		return nil, fmt.Errorf("list held tasks of agent %s: %w", agent, err)
+	}
+	return tasks, nil
+}
+
+// CountHeld returns how many tasks of an agent are in a state, which is Held, Waiting or Review, and
+// have a reason; "": any.
+func (r *Reader) CountHeld(ctx context.Context, agent string, state task.State, reason task.Reason) (int, error) {
+	n, _, err := first(ctx, r.read, one[int], countHeldQuery, agent, string(state), string(reason), string(reason))
+	if err != nil {
+		return 0, fmt.Errorf("count held tasks of agent %s: %w", agent, err)
+	}
+	return n, nil
+}
