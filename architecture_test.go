@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -58,6 +59,17 @@ var forbidden = map[string][]string{
 	},
 }
 
+// module is the path of the module and a slash, which begins the path of each package of ours.
+var module = modulePath() + "/"
+
+func modulePath() string {
+	path, err := os.ReadFile("release/module")
+	if err != nil {
+		panic(err)
+	}
+	return strings.TrimSpace(string(path))
+}
+
 // owners are the only packages that import a dependency or a package of ours.
 var owners = map[string][]string{
 	"github.com/fsnotify/fsnotify":               {"watcher", "internal/running/toolcall", "internal/running/acp"},
@@ -65,7 +77,7 @@ var owners = map[string][]string{
 	"github.com/spf13/cobra":                     {"cmd/mailboxd"},
 	"github.com/spf13/cobra/doc":                 {"cmd/mailboxd"},
 	"github.com/spf13/viper":                     {"internal/operating/config"},
-	"mailboxd/internal/operating/config":         {"cmd/mailboxd", "internal/operating/daemon", "internal/operating/registry"},
+	"internal/operating/config":                  {"cmd/mailboxd", "internal/operating/daemon", "internal/operating/registry"},
 	"database/sql":                               {"internal/stores/ledger"},
 	"modernc.org/sqlite":                         {"internal/stores/ledger"},
 	"github.com/Masterminds/semver/v3":           {"internal/decisions/route"},
@@ -103,10 +115,10 @@ func TestImportsGoOnlyToRowsBelow(t *testing.T) {
 }
 
 func judge(from, imported string) string {
-	if allowed := owners[imported]; allowed != nil && !slices.Contains(allowed, from) {
+	ours, ok := strings.CutPrefix(imported, module)
+	if allowed := owners[ours]; allowed != nil && !slices.Contains(allowed, from) {
 		return "only " + strings.Join(allowed, " and ") + " may"
 	}
-	ours, ok := strings.CutPrefix(imported, "mailboxd/")
 	if !ok {
 		return ""
 	}
@@ -187,7 +199,7 @@ func impurities(file *ast.File) (all []string) {
 		switch imported {
 		case "time":
 			clock = name
-		case "mailboxd/envelope/dialect":
+		case module + "envelope/dialect":
 			dialects = name
 		}
 	}
@@ -218,7 +230,7 @@ func closure(all map[string]*ast.File, pkg string) (reached []string) {
 			}
 			for _, spec := range file.Imports {
 				imported, _ := strconv.Unquote(spec.Path.Value)
-				if ours, ok := strings.CutPrefix(imported, "mailboxd/"); ok && !slices.Contains(reached, ours) {
+				if ours, ok := strings.CutPrefix(imported, module); ok && !slices.Contains(reached, ours) {
 					reached, next = append(reached, ours), append(next, ours)
 				}
 			}
@@ -229,16 +241,16 @@ func closure(all map[string]*ast.File, pkg string) (reached []string) {
 
 func TestImpuritiesAreFound(t *testing.T) {
 	for source, want := range map[string]string{
-		`package p; import "os"`:                                                      "imports os",
-		`package p; import "os/exec"`:                                                 "imports os/exec",
-		`package p; import "io/fs"`:                                                   "imports io/fs",
-		`package p; import "sync/atomic"`:                                             "imports sync/atomic",
-		`package p; import "math/rand/v2"`:                                            "imports math/rand/v2",
-		`package p; import "time"; var at = time.Now()`:                               "uses time.Now",
-		`package p; import "mailboxd/envelope/dialect"; var id = dialect.NewID()`:     "uses dialect.NewID",
-		`package p; import "mailboxd/envelope/dialect"; var id = dialect.TaskID("a")`: "",
-		`package p; import clock "time"; var now = clock.Now`:                         "uses time.Now",
-		`package p; import ("io"; "time"; "math"); var d = time.Duration(0)`:          "",
+		`package p; import "os"`:                                                           "imports os",
+		`package p; import "os/exec"`:                                                      "imports os/exec",
+		`package p; import "io/fs"`:                                                        "imports io/fs",
+		`package p; import "sync/atomic"`:                                                  "imports sync/atomic",
+		`package p; import "math/rand/v2"`:                                                 "imports math/rand/v2",
+		`package p; import "time"; var at = time.Now()`:                                    "uses time.Now",
+		`package p; import "` + module + `envelope/dialect"; var id = dialect.NewID()`:     "uses dialect.NewID",
+		`package p; import "` + module + `envelope/dialect"; var id = dialect.TaskID("a")`: "",
+		`package p; import clock "time"; var now = clock.Now`:                              "uses time.Now",
+		`package p; import ("io"; "time"; "math"); var d = time.Duration(0)`:               "",
 	} {
 		file, err := parser.ParseFile(token.NewFileSet(), "p.go", source, 0)
 		if err != nil {
@@ -300,19 +312,19 @@ func TestEveryPackageOpensWithASentence(t *testing.T) {
 
 func TestTheTableCatchesWhatItForbids(t *testing.T) {
 	for _, bad := range [][2]string{
-		{"envelope", "mailboxd/mailbox"},
-		{"mailbox", "mailboxd/internal/stores/ledger"},
-		{"dispatch", "mailboxd/internal/decisions/policy"},
-		{"envelope/dialect", "mailboxd/internal/testtools/strict"},
-		{"envelope/dialect", "mailboxd/mailbox"},
-		{"watcher", "mailboxd/envelope"},
+		{"envelope", module + "mailbox"},
+		{"mailbox", module + "internal/stores/ledger"},
+		{"dispatch", module + "internal/decisions/policy"},
+		{"envelope/dialect", module + "internal/testtools/strict"},
+		{"envelope/dialect", module + "mailbox"},
+		{"watcher", module + "envelope"},
 		{"dispatch", "github.com/fsnotify/fsnotify"},
 		{"internal/running/agent", "github.com/spf13/viper"},
 		{"mailbox", "database/sql"},
-		{"utils", "mailboxd/envelope"},
-		{"internal/utils", "mailboxd/envelope"},
-		{"dispatch/store", "mailboxd/dispatch/outbox"},
-		{"dispatch/exchange", "mailboxd/dispatch"},
+		{"utils", module + "envelope"},
+		{"internal/utils", module + "envelope"},
+		{"dispatch/store", module + "dispatch/outbox"},
+		{"dispatch/exchange", module + "dispatch"},
 	} {
 		if judge(bad[0], bad[1]) == "" {
 			t.Errorf("%s may import %s; want it refused", bad[0], bad[1])

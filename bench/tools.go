@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"embed"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 )
 
@@ -35,7 +37,11 @@ func build(ctx context.Context, dir string) (t tools, err error) {
 	}
 	t = tools{mailboxd: filepath.Join(dir, "mailboxd"), dir: filepath.Join(dir, "helpers")}
 	t.static, t.stamp = filepath.Join(t.dir, "true"), filepath.Join(t.dir, "stamp")
-	if err := run(ctx, "go", "build", "-o", t.mailboxd, "mailboxd/cmd/mailboxd"); err != nil {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return t, errors.New("find the module of mailboxd: this program has no build information")
+	}
+	if err := run(ctx, "go", "build", "-o", t.mailboxd, info.Main.Path+"/cmd/mailboxd"); err != nil {
 		return t, err
 	}
 	for _, c := range compilers {

@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 		program = filepath.Join(dir, "mailboxd")
-		build := exec.Command("go", "build", "-o", program, "mailboxd/cmd/mailboxd")
+		build := exec.Command("go", "build", "-o", program, "../../../cmd/mailboxd")
 		build.Stderr = os.Stderr
 		if err := build.Run(); err != nil {
 			panic(err)

@@ -67,7 +67,7 @@ func inOwnNetwork(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	daemon := filepath.Join(dir, "mailboxd")
-	build := exec.Command("go", "build", "-o", daemon, "mailboxd/cmd/mailboxd")
+	build := exec.Command("go", "build", "-o", daemon, "../../../cmd/mailboxd")
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
 		panic(err)

@@ -43,7 +43,7 @@ func withDaemon(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	daemon = filepath.Join(dir, "mailboxd")
-	build := exec.Command("go", "build", "-tags", "faults", "-o", daemon, "mailboxd/cmd/mailboxd")
+	build := exec.Command("go", "build", "-tags", "faults", "-o", daemon, "../../../cmd/mailboxd")
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
 		panic(err)
