@@ -36,6 +36,9 @@ func TestAStartGoesByThePartialIndexes(t *testing.T) {
 		failed:           "tasks_unsettled",
 		openTalksQuery:   "talks_open",
 		dueQuery:         "messages_due",
+		heldNamesQuery:   "tasks_held",
+		heldQuery:        "tasks_held",
+		countHeldQuery:   "tasks_held",
 	})
 }
 
@@ -54,8 +57,7 @@ func TestMessagesAreLookedUpByTheirIndexes(t *testing.T) {
 		conversationQuery: "messages_task",
 		threadQuery:       "messages_thread",
 		traceQuery:        "messages_trace",
-		threadTasksQuery:  "talks_thread",
-		traceTasksQuery:   "talks_trace",
+		linkedTasksQuery:  "talks_thread",
 		offspringQuery:    "tasks_children",
 		newsQuery:         "events_task",
 		lastHeldQuery:     "events_task",
@@ -67,6 +69,7 @@ func TestMessagesAreLookedUpByTheirIndexes(t *testing.T) {
 		inRunQuery:        "trees_run",
 		followersQuery:    "followers_leader",
 	})
+	wantPlans(t, l, map[string]string{linkedTasksQuery: "talks_trace"})
 	for _, query := range []string{inRunQuery, conversationQuery, heardQuery, spokenQuery, offspringQuery, newsQuery, talkQuery} {
 		if plan := planOf(t, l, query); strings.Contains(plan, "SCAN t") || strings.Contains(plan, "SCAN messages") {
 			t.Errorf("plan of %s = %q; want no table gone through", query, plan)
