@@ -84,6 +84,7 @@ var ceilings = map[string]int{
 	"internal/access/web/access":              1086,
 	"internal/access/web/agenttext":           950,
 	"internal/access/web/code":                850,
+	"internal/access/web/live":                700,
 	"internal/access/web/order":               700,
 	"internal/access/web/timeline":            650,
 	"internal/running/worker":                 1451,

@@ -29,6 +29,12 @@ func (d *Server) maySteer(r *http.Request, verb string, id envelope.ID) error {
 	if why == "" {
 		return nil
 	}
+	return d.refuse(r, verb, id, why)
+}
+
+// refuse records that the caller may not do something, and returns the error of it.
+func (d *Server) refuse(r *http.Request, verb string, id envelope.ID, why string) error {
+	p := peerIn(r.Context())
 	d.opts.Log.Warn().Str("verb", verb).Str("task_id", string(id)).Stringer("by", p).Str("reason", why).Msg("request refused")
 	ctx := context.WithoutCancel(r.Context()) // a closed connection doesn't prevent the record
 	if err := d.engine.RefuseControl(ctx, verb, id, p.String(), why); err != nil {

@@ -39,17 +39,48 @@ func (d *Server) statement(r *http.Request) (any, error) {
 	}
 	approvers := d.opts.Proofs()
 	asked.Decision, asked.Proof.Expires = decision, approvers.Expiry(time.Now())
-	s := approvers.StatementOf(row, asked)
+	return toSign(approvers, who.Name(asked.Approver), row, asked, max(needed, who.Needs(row))), nil
+}
+
+// toSign is the statement of a decision for the one who makes it, with the keys that can sign it and the proof that it
+// needs.
+func toSign(approvers proof.Approvers, name string, row task.Task, c task.Consent, needed task.ProofLevel) client.Statement {
+	s := approvers.StatementOf(row, c)
 	answer := client.Statement{
 		Mailbox: s.Mailbox, Task: s.Task, Revision: s.Revision, Stage: s.Stage, Decision: string(s.Decision),
-		Digest: s.Digest, Asked: s.Asked, Expires: s.Expires, Approver: who.Name(asked.Approver),
+		Digest: s.Digest, Asked: s.Asked, Expires: s.Expires, Approver: name,
 	}
-	if approver := approvers.Find(answer.Approver); approver != nil {
+	if approver := approvers.Find(name); approver != nil {
 		needed = max(needed, approver.Min)
-		addKeys(&answer, approver)
+		for _, key := range approver.Keys {
+			answer.Keys = append(answer.Keys, proof.Line(key))
+		}
+		for _, key := range approver.Passkeys {
+			answer.Passkeys = append(answer.Passkeys, key.String())
+		}
 	}
-	answer.Needs = max(needed, who.Needs(row)).String()
-	return answer, nil
+	answer.Needs = needed.String()
+	return answer
+}
+
+// signatureOf is a signature that the caller sent, as a proof.
+func signatureOf(s client.Signature) (task.Proof, error) {
+	kind := cmp.Or(s.Kind, proof.KindSSH)
+	if kind != proof.KindSSH && kind != proof.KindPasskey {
+		return task.Proof{}, bad("proof.kind: must be ssh or passkey")
+	}
+	return task.Proof{Kind: kind, Expires: s.Expires, Signature: s.Signature, Key: proof.FingerprintOf(kind, s.Signature)}, nil
+}
+
+// addSignature adds a signature to a decision that is no approval: it is valid for minutes.
+func addSignature(c *task.Consent, s client.Signature) (err error) {
+	if c.Proof, err = signatureOf(s); err != nil {
+		return err
+	}
+	if time.Until(s.Expires) > signedTime+time.Minute {
+		return bad("proof.expires_at: a signature of this decision is valid for %s", signedTime)
+	}
+	return nil
 }
 
 // proven adds to a person the proof of a decision: the number that is typed at the caller's
@@ -82,11 +113,10 @@ func (d *Server) proven(ctx context.Context, who core.Person, verb string, id en
 		}
 	}
 	if word.Proof != nil {
-		kind := cmp.Or(word.Proof.Kind, proof.KindSSH)
-		if kind != proof.KindSSH && kind != proof.KindPasskey {
-			return who, bad("proof.kind: must be ssh or passkey")
+		var err error
+		if who.Proof, err = signatureOf(*word.Proof); err != nil {
+			return who, err
 		}
-		who.Proof = task.Proof{Kind: kind, Expires: word.Proof.Expires, Signature: word.Proof.Signature, Key: proof.FingerprintOf(kind, word.Proof.Signature)}
 	}
 	return who, nil
 }

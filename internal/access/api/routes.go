@@ -41,7 +41,7 @@ func (d *Server) routes() []route {
 	}
 	return slices.Concat(reading, []route{
 		{"POST", "/page", "Judges a process that asks the page of `mailboxd web` for something, and records a refusal.", "", client.PageRequest{}, client.PageVerdict{}, d.judgePage},
-	}, d.routing(), d.controls(), d.workRoutes(), d.decisions(), d.fetching())
+	}, d.routing(), d.controls(), d.workRoutes(), d.sendingRoutes(), d.decisions(), d.fetching())
 }
 
 // routes is the part of the API that only reads the ledger.

@@ -33,8 +33,8 @@ const workStage envelope.Approval = "work"
 // workDecisions are the decisions in such a statement, by the verb.
 var workDecisions = map[string]task.Decision{dispatch.VerbApply: "applied", dispatch.VerbDiscard: "discarded"}
 
-// workValidity is how long the signature of a decision about work is valid, from its statement on.
-const workValidity = 5 * time.Minute
+// signedTime is how long the signature of what is no approval is valid, from its statement on.
+const signedTime = 5 * time.Minute
 
 // workStatement answers with what the caller has to sign to decide about the work of a task.
 func (d *Server) workStatement(r *http.Request) (any, error) {
@@ -54,30 +54,8 @@ func (d *Server) workStatement(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", verb, id, err)
 	}
-	c := workConsent(verb, w, time.Now().Add(workValidity).UTC().Truncate(time.Second))
-	approvers := d.opts.Proofs()
-	s := approvers.StatementOf(w.Task, c)
-	answer := client.Statement{
-		Mailbox: s.Mailbox, Task: s.Task, Revision: s.Revision, Stage: s.Stage, Decision: string(s.Decision),
-		Digest: s.Digest, Asked: s.Asked, Expires: s.Expires, Approver: who.Name(""),
-	}
-	needed := task.ProofTerminal
-	if approver := approvers.Find(answer.Approver); approver != nil {
-		needed = max(needed, approver.Min)
-		addKeys(&answer, approver)
-	}
-	answer.Needs = needed.String()
-	return answer, nil
-}
-
-// addKeys adds the keys with which an approver can sign a statement.
-func addKeys(s *client.Statement, approver *proof.Approver) {
-	for _, key := range approver.Keys {
-		s.Keys = append(s.Keys, proof.Line(key))
-	}
-	for _, key := range approver.Passkeys {
-		s.Passkeys = append(s.Passkeys, key.String())
-	}
+	c := workConsent(verb, w, time.Now().Add(signedTime).UTC().Truncate(time.Second))
+	return toSign(d.opts.Proofs(), who.Name(""), w.Task, c, task.ProofTerminal), nil
 }
 
 // workConsent is a decision about work that is signed until a time. The end of the run stands for
@@ -156,14 +134,10 @@ func (d *Server) proveWork(r *http.Request, verb string, id envelope.ID, options
 	}
 	c := workConsent(verb, w, options.Proof.Expires)
 	c.Decider, c.Digest = who.Name(""), by.Digest
-	kind := cmp.Or(options.Proof.Kind, proof.KindSSH)
-	c.Proof = task.Proof{
-		Kind: kind, Expires: options.Proof.Expires, Signature: options.Proof.Signature, Key: proof.FingerprintOf(kind, options.Proof.Signature),
+	if err := addSignature(&c, *options.Proof); err != nil {
+		return err
 	}
-	if time.Until(c.Proof.Expires) > workValidity+time.Minute {
-		return bad("proof.expires_at: a signature of this decision is valid for %s", workValidity)
-	}
-	if err := d.opts.Proofs().CheckWork(w.Task, c, time.Now()); err != nil {
+	if err := d.opts.Proofs().CheckSigned(w.Task, c, time.Now()); err != nil {
 		return d.refuseWork(r.Context(), verb, id, err.Error())
 	}
 	by.Who, by.Proof = c.Decider, c.Proof

@@ -223,13 +223,21 @@ type Signature struct {
 	Signature string    `json:"signature"`      // armoured, as ssh-keygen -Y sign writes it, or the JSON of a WebAuthn assertion
 }
 
-// A Statement is what an approver signs to decide about a task. Package proof has its text.
+// A Sending is what a person sends or changes on the page of mailboxd web, with a signature of its statement.
+type Sending struct {
+	Digest string     `json:"digest"`          // SHA-256 of what the page showed of it
+	Asked  time.Time  `json:"asked_at"`        // of the statement
+	Proof  *Signature `json:"proof,omitempty"` // of the statement; needed
+}
+
+// A Statement is what an approver signs to decide about a task, or to send something; it names no task then. Package
+// proof has its text.
 type Statement struct {
 	Mailbox  string            `json:"mailbox"`
 	Task     envelope.ID       `json:"task_id"`
 	Revision int               `json:"revision"`
 	Stage    envelope.Approval `json:"stage"`
-	Decision string            `json:"decision"` // approved or denied
+	Decision string            `json:"decision"` // approved, denied, applied, discarded or sent
 	Digest   string            `json:"digest"`
 	Asked    time.Time         `json:"asked_at"`
 	Expires  time.Time         `json:"expires_at"`

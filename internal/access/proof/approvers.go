@@ -99,9 +99,9 @@ func (a Approvers) Check(row task.Task, c task.Consent, now time.Time) (task.Pro
 	return level, nil
 }
 
-// CheckWork verifies the signature of a decision about the work of a task, which is made now. The person who
-// requested the task may decide. The error says why the decision doesn't count.
-func (a Approvers) CheckWork(row task.Task, c task.Consent, now time.Time) error {
+// CheckSigned verifies the signature of what is no approval and is done now: a decision about the work of a task, or what a
+// person sends. The person who requested the task may decide. The error says why the signature doesn't count.
+func (a Approvers) CheckSigned(row task.Task, c task.Consent, now time.Time) error {
 	approver := a.Find(c.Decider)
 	if approver == nil {
 		return fmt.Errorf("%q is no approver", c.Decider)

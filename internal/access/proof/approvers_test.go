@@ -177,7 +177,7 @@ func TestADecisionAboutWorkNeedsTheProofOfItsApprover(t *testing.T) {
 	} {
 		decision := c
 		one.change(&decision)
-		err := approvers(one.least).CheckWork(row, decision, c.Expires.Add(-time.Minute))
+		err := approvers(one.least).CheckSigned(row, decision, c.Expires.Add(-time.Minute))
 		if (err == nil) != (one.why == "") || err != nil && !strings.Contains(err.Error(), one.why) {
 			t.Errorf("a decision that is %s: %v; want %q", name, err, one.why)
 		}

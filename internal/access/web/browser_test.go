@@ -204,7 +204,7 @@ func (w *world) read() {
 		w.mu.Lock()
 		w.terminal.WriteByte(b)
 		w.mu.Unlock()
-		if text += string(b); strings.HasSuffix(text, "to confirm: ") || strings.HasSuffix(text, "for this decision alone.") {
+		if text += string(b); strings.HasSuffix(text, "to confirm: ") || strings.HasSuffix(text, "for this decision alone.") || strings.HasSuffix(text, "and approves nothing.") {
 			w.asked <- text
 			text = ""
 		} else if link := linkPattern.FindString(text); link != "" && b == '\n' {

@@ -16,6 +16,7 @@ import (
 	"mailboxd/internal/access/client"
 	"mailboxd/internal/cli/compose"
 	"mailboxd/internal/cli/reader"
+	"mailboxd/internal/cli/term"
 	"mailboxd/internal/cli/view"
 	"mailboxd/internal/decisions/task"
 )
@@ -64,8 +65,9 @@ type decisions struct {
 type job struct {
 	*decision
 	word  client.Decision
-	taken bool   // the passkey has signed it
-	show  func() // shows at the terminal what the passkey signs
+	taken bool             // the passkey has signed it
+	show  func()           // shows at the terminal what the passkey signs
+	asked client.Statement // what is signed
 
 	do func(context.Context) error // sends what the page shows, instead of a decision
 }
@@ -174,6 +176,14 @@ func (one decision) What() string {
 	return "the task"
 }
 
+// words says what is decided or sent, for the terminal.
+func (one decision) words() string {
+	if one.Sends != "" {
+		return "to send: " + term.OneLine(one.Sends)
+	}
+	return fmt.Sprintf("%s %s %s", one.Verb, one.What(), one.Task)
+}
+
 // Made says that the decision was made.
 func (one decision) Made() string {
 	return map[string]string{"approve": "Approved", "deny": "Denied", "apply": "Applied", "discard": "Discarded"}[one.Verb]
@@ -251,7 +261,7 @@ func (s *server) readDecision(r *http.Request, daemon *client.Client, id envelop
 	one.Content += view.NoteContent(word.Note, word.Again)
 	one.Again, word.Number, one.Signed = word.Again, one.Number, level > task.ProofTerminal
 	if keys := s.passkeysOf(needs.Passkeys); len(keys) > 0 {
-		return s.askPasskey(job{decision: one, word: word}, needs, keys)
+		return s.askPasskey(job{decision: one, word: word, asked: needs}, keys), nil
 	}
 	return job{decision: one, word: word}, nil
 }
@@ -308,7 +318,7 @@ func (s *server) carryOut(ctx context.Context, one job) (err error) {
 		case one.Line != "":
 			err = s.enrol(ctx, one.decision)
 		case one.do != nil:
-			err = one.do(ctx)
+			err = s.sendConfirmed(ctx, one)
 		default:
 			err = s.ask(ctx, one.decision, one.word)
 		}

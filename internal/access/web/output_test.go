@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"mailboxd/internal/access/client"
+	"mailboxd/internal/access/web/live"
 	"mailboxd/internal/cli/reader"
 	"mailboxd/internal/decisions/task"
 	"mailboxd/internal/running/runner"
@@ -40,7 +41,7 @@ func (connection) SetWriteDeadline(time.Time) error { return nil }
 func TestACharacterThatIsWrittenInPartsIsShownWhole(t *testing.T) {
 	for _, name := range []string{runner.StdoutFile, runner.StderrFile} {
 		dir, w := t.TempDir(), connection{httptest.NewRecorder()}
-		tail := newOutputTail(dir, newEventWriter(w))
+		tail := newOutputTail(dir, live.NewWriter(w))
 		for _, part := range []string{"gr\xc3", "\xbcn\n"} {
 			write(t, filepath.Join(dir, name), part)
 			if err := tail.Copy(); err != nil {

@@ -20,6 +20,7 @@ import (
 
 	"mailboxd/internal/access/client"
 	"mailboxd/internal/access/web/access"
+	"mailboxd/internal/access/web/live"
 	"mailboxd/internal/cli/exit"
 	"mailboxd/internal/cli/reader"
 )
@@ -158,7 +159,7 @@ func (s *server) write(w http.ResponseWriter, r *http.Request, status int, p pag
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(slowest)) // a test has no connection
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(live.Slowest)) // a test has no connection
 	w.WriteHeader(status)
 	_, _ = w.Write(changedRows(visible(text.Bytes()), rowsIn(r)))
 }

@@ -42,22 +42,27 @@ func (s *server) passkeysOf(lines []string) (all []proof.Passkey) {
 
 // askPasskey has a decision wait for the signature of one of the approver's passkeys. The terminal
 // shows what will be signed, with the plan, since the dialog of the browser doesn't.
-func (s *server) askPasskey(one job, asked client.Statement, keys []proof.Passkey) (job, error) {
+func (s *server) askPasskey(one job, keys []proof.Passkey) job {
 	var allowed []any
 	for _, key := range keys {
 		allowed = append(allowed, map[string]string{"type": "public-key", "id": urlText(key.ID)})
 	}
+	asked := one.asked
 	one.Passkey = optionsOf(map[string]any{
 		"challenge": urlText(proof.Challenge(reader.StatementOf(asked))), "rpId": s.host(), "allowCredentials": allowed,
 		"userVerification": "required", "timeout": typingTime.Milliseconds(),
 	})
 	one.word.Terminal, one.word.Proof = false, &client.Signature{Kind: proof.KindPasskey, Expires: asked.Expires}
-	text := fmt.Sprintf("mailboxd: the page asks for a passkey of %s to %s %s %s.\n%s\n    signed   mailbox %s, revision %d, stage %s, %s, asked %s, until %s\n"+
-		"Use the passkey within %s if the page shows the same. It is for this decision alone.\n",
-		term.OneLine(asked.Approver), one.Verb, one.What(), asked.Task, one.Content, term.OneLine(asked.Mailbox), asked.Revision, asked.Stage, asked.Decision,
-		term.Stamp(asked.Asked), term.Stamp(asked.Expires), typingTime)
+	what, about, covers := "to "+one.words(), fmt.Sprintf("revision %d, ", asked.Revision), "is for this decision alone"
+	if one.Sends != "" {
+		what, about, covers = one.words(), "", alsoCovers+", and approves nothing"
+	}
+	text := fmt.Sprintf("mailboxd: the page asks for a passkey of %s %s.\n%s\n    signed   mailbox %s, %sstage %s, %s, asked %s, until %s\n"+
+		"Use the passkey within %s if the page shows the same. It %s.\n",
+		term.OneLine(asked.Approver), what, one.Content, term.OneLine(asked.Mailbox), about, asked.Stage, asked.Decision,
+		term.Stamp(asked.Asked), term.Stamp(asked.Expires), typingTime, covers)
 	one.show = func() { s.terminal.Print("\r\n" + strings.ReplaceAll(text, "\n", "\r\n")) }
-	return one, nil
+	return one
 }
 
 // addContent adds to a decision all that its statement is about, in the lines that mailboxd approve
@@ -100,12 +105,14 @@ func (s *server) prove(w http.ResponseWriter, r *http.Request) {
 	err := s.decideSigned(ctx, one, []byte(made))
 	how := "The passkey signed"
 	switch {
-	case errors.Is(err, errUnknown):
+	case errors.Is(err, errUnknown) || errors.Is(err, errPartly):
 		how = strings.TrimSuffix(sentence(term.OneLine(err.Error())), ".")
+	case err != nil && one.Sends != "":
+		how = "Nothing was sent: " + term.OneLine(err.Error())
 	case err != nil:
 		how = "Nothing was decided: " + term.OneLine(err.Error())
 	}
-	s.terminal.Print(fmt.Sprintf("%s: %s %s %s.\r\n", how, one.Verb, one.What(), one.Task))
+	s.terminal.Print(fmt.Sprintf("%s: %s.\r\n", how, one.words()))
 	s.decisions.end(one.decision, err) // after it the terminal may show another one
 	http.Redirect(w, r, "/decisions/"+id, http.StatusSeeOther)
 }
@@ -123,12 +130,15 @@ func (s *server) decideSigned(ctx context.Context, one job, made []byte) error {
 	if origin != s.origin() {
 		return fmt.Errorf("the passkey was used on another page: %q", origin)
 	}
+	one.word.Proof.Signature = string(kept)
+	if one.do != nil {
+		return s.sendSigned(ctx, one, one.word.Proof)
+	}
 	r, daemon, err := s.opts.Location.Connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	one.word.Proof.Signature = string(kept)
 	err = send(ctx, daemon, one.decision, one.word)
 	if err == nil {
 		s.decisions.sendRound(ctx, s.opts.Location, r, one.decision)

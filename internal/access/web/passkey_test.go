@@ -71,10 +71,13 @@ func (w *world) require(line string) {
 	w.serve()
 }
 
-// withPasskey is a browser with a passkey that the daemon wants, and the demo.
-func withPasskey(t *testing.T) (*tab, *world, webauthn.AuthenticatorID) {
+// withPasskey is a browser with a passkey that the daemon wants, and the demo. The world is prepared first.
+func withPasskey(t *testing.T, prepare ...func(*world)) (*tab, *world, webauthn.AuthenticatorID) {
 	t.Helper()
 	b, w := browser(t), newWorld(t)
+	for _, do := range prepare {
+		do(w)
+	}
 	b.enter(w.open())
 	token := b.authenticator()
 	w.require(w.enrol(b))

@@ -2,12 +2,13 @@ package web
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"mailboxd/envelope"
@@ -20,33 +21,6 @@ import (
 	"mailboxd/internal/decisions/task"
 )
 
-// covered is how long a number that was typed covers what a session sends.
-const covered = 10 * time.Minute
-
-// grants are the sessions that may send without another number. Its zero value has none. No grant
-// covers a decision.
-type grants struct {
-	mu    sync.Mutex // guards until
-	until map[string]time.Time
-}
-
-// add has a session send until covered is over.
-func (g *grants) add(session string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.until == nil || len(g.until) > 100 {
-		g.until = map[string]time.Time{}
-	}
-	g.until[session] = time.Now().Add(covered).Round(0) // the monotonic clock stops while the machine sleeps
-}
-
-// has reports whether a session may send.
-func (g *grants) has(session string) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return session != "" && time.Now().Before(g.until[session])
-}
-
 // A sending is something that a person sends on the page.
 type sending struct {
 	Title   string // what it does
@@ -54,15 +28,21 @@ type sending struct {
 	do      func(context.Context) (next string, err error)
 }
 
-// proveSending carries a sending out, once its number was typed at the terminal, or within the time that
-// an earlier number covers.
+// digest identifies what is sent.
+func (one sending) digest() string {
+	sum := sha256.Sum256([]byte(one.Title + "\n" + one.Content))
+	return hex.EncodeToString(sum[:])
+}
+
+// proveSending carries a sending out once it has the proof that an approval by the same person needs, or within
+// the time that an earlier proof covers.
 func (s *server) proveSending(w http.ResponseWriter, r *http.Request, one sending) {
-	session := access.SessionOf(r).Token
+	session := access.SessionOf(r)
 	if !s.opts.Approve {
 		s.failWith(w, r, errOff)
 		return
 	}
-	if s.grants.has(session) {
+	if s.grants.Has(session) {
 		next, err := one.do(r.Context())
 		if err != nil {
 			s.failWith(w, r, err)
@@ -71,24 +51,79 @@ func (s *server) proveSending(w http.ResponseWriter, r *http.Request, one sendin
 		http.Redirect(w, r, next, http.StatusSeeOther)
 		return
 	}
-	begun := newDecision("send", "", "")
-	begun.Sends, begun.Content = one.Title, one.Content
-	err := s.decisions.add(job{decision: begun, do: func(ctx context.Context) error {
-		question := fmt.Sprintf("mailboxd: the page asks to: %s.\n%s\nThe number also covers what the page sends in the next %d minutes. It approves nothing.",
-			term.OneLine(one.Title), term.Escape(one.Content), int(covered.Minutes()))
-		if err := s.terminal.confirm(ctx, strings.ReplaceAll(question, "\n", "\r\n"), begun.Number); err != nil {
-			return err
-		}
-		s.grants.add(session)
-		next, err := one.do(ctx)
-		s.decisions.setNext(begun, next)
-		return err
-	}})
+	begun, err := s.beginSending(r.Context(), one, session)
+	if err == nil {
+		err = s.decisions.add(begun)
+	}
 	if err != nil {
 		s.failWith(w, r, err)
 		return
 	}
 	http.Redirect(w, r, "/decisions/"+begun.ID, http.StatusSeeOther)
+}
+
+// beginSending asks the daemon which proof a sending needs.
+func (s *server) beginSending(ctx context.Context, one sending, session access.Session) (job, error) {
+	rd, daemon, err := s.opts.Location.Connect(ctx)
+	if err != nil {
+		return job{}, err
+	}
+	defer rd.Close()
+	asked, err := daemon.SendingStatement(ctx, one.digest())
+	if err != nil {
+		return job{}, err
+	}
+	level, err := task.ParseProofLevel(asked.Needs)
+	if err != nil {
+		return job{}, err
+	}
+	begun := newDecision("send", "", "")
+	begun.Sends, begun.Signed = one.Title, level > task.ProofTerminal
+	begun.Content = term.Escape(one.Content) + "    digest    " + asked.Digest + "\n"
+	next := job{decision: begun, asked: asked, do: func(ctx context.Context) error {
+		s.grants.Add(session)
+		next, err := one.do(ctx)
+		s.decisions.setNext(begun, next)
+		return err
+	}}
+	if keys := s.passkeysOf(asked.Passkeys); len(keys) > 0 {
+		return s.askPasskey(next, keys), nil
+	}
+	return next, nil
+}
+
+// alsoCovers says what the proof of a sending is good for.
+var alsoCovers = fmt.Sprintf("also covers what the page sends in the next %d minutes", int(access.Covered.Minutes()))
+
+// sendConfirmed carries a sending out once its number was typed at the terminal, and the ssh-agent signed it if an approval
+// needs that too.
+func (s *server) sendConfirmed(ctx context.Context, one job) error {
+	question := fmt.Sprintf("mailboxd: the page asks to: %s.\n%s\nThe number %s. It approves nothing.",
+		term.OneLine(one.Sends), one.Content, alsoCovers)
+	if err := s.terminal.confirm(ctx, strings.ReplaceAll(question, "\n", "\r\n"), one.Number); err != nil {
+		return err
+	}
+	if !one.Signed {
+		return one.do(ctx)
+	}
+	signature, err := reader.Sign(ctx, one.asked)
+	if err != nil {
+		return err
+	}
+	return s.sendSigned(ctx, one, signature)
+}
+
+// sendSigned carries a sending out once the daemon has verified its signature.
+func (s *server) sendSigned(ctx context.Context, one job, signature *client.Signature) error {
+	rd, daemon, err := s.opts.Location.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer rd.Close()
+	if err := daemon.ProveSending(ctx, client.Sending{Digest: one.asked.Digest, Asked: one.asked.Asked, Proof: signature}); err != nil {
+		return err
+	}
+	return one.do(ctx)
 }
 
 // order is a sending of a command, which prints the id of the task.
@@ -153,6 +188,7 @@ func (s *server) retry(w http.ResponseWriter, r *http.Request) {
 // retrying is a sending that retries tasks.
 func (s *server) retrying(ctx context.Context, daemon *client.Client, ids []string) (sending, error) {
 	var lines strings.Builder
+	var shown []client.Task
 	for _, text := range ids {
 		id, err := envelope.ParseID(text)
 		if err != nil {
@@ -162,6 +198,7 @@ func (s *server) retrying(ctx context.Context, daemon *client.Client, ids []stri
 		if err != nil {
 			return sending{}, err
 		}
+		shown = append(shown, found.Task)
 		asked, _ := (&view.Details{TaskDetails: found}).Asked()
 		fmt.Fprintf(&lines, "    %s, revision %d, %s: %s\n", id, found.Task.Revision, agentName(found.Task.Agent), term.Cut(term.OneLine(asked.Description), 100))
 	}
@@ -169,28 +206,34 @@ func (s *server) retrying(ctx context.Context, daemon *client.Client, ids []stri
 	if len(ids) == 1 {
 		title = "Retry 1 task"
 	}
-	return sending{title, lines.String(), func(ctx context.Context) (string, error) { return "/tasks?state=open", s.retryAll(ctx, ids) }}, nil
+	return sending{title, lines.String(), func(ctx context.Context) (string, error) {
+		return "/tasks?state=open", retryAll(ctx, s.opts.Location, shown)
+	}}, nil
 }
 
 // retryAll retries tasks, and says which of them it can't.
-func (s *server) retryAll(ctx context.Context, ids []string) error {
-	rd, daemon, err := s.opts.Location.Connect(ctx)
+func retryAll(ctx context.Context, at reader.Location, shown []client.Task) error {
+	rd, daemon, err := at.Connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer rd.Close()
 	var failed []error
-	for _, id := range ids {
-		if _, err := daemon.Retry(ctx, envelope.ID(id), client.ControlOptions{Reason: "on the page"}); err != nil {
-			failed = append(failed, fmt.Errorf("%s: %w", id, err))
+	for _, row := range shown {
+		err := hasRevision(ctx, daemon, row.ID, row.Revision)
+		if err == nil {
+			_, err = daemon.Retry(ctx, row.ID, client.ControlOptions{Reason: "on the page"})
+		}
+		if err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", row.ID, err))
 		}
 	}
 	if len(failed) == 0 {
 		return nil
 	}
-	why := fmt.Sprintf("%d of %d are retried; not these: %v", len(ids)-len(failed), len(ids), errors.Join(failed...))
+	why := fmt.Sprintf("%d of %d are retried; not these: %v", len(shown)-len(failed), len(shown), errors.Join(failed...))
 	err = &client.Error{Kind: client.Conflict, Message: why}
-	if len(failed) < len(ids) {
+	if len(failed) < len(shown) {
 		return errors.Join(errPartly, err)
 	}
 	return err
@@ -217,7 +260,33 @@ func (s *server) sendAbout(w http.ResponseWriter, r *http.Request, daemon *clien
 		s.failWith(w, r, err)
 		return
 	}
-	s.proveSending(w, r, s.order(one))
+	s.proveSending(w, r, ifUnchanged(s.opts.Location, found.Task, s.order(one)))
+}
+
+// ifUnchanged is a sending that is refused once its task has another revision than the page showed.
+func ifUnchanged(at reader.Location, row client.Task, one sending) sending {
+	do := one.do
+	one.do = func(ctx context.Context) (string, error) {
+		rd, daemon, err := at.Connect(ctx)
+		if err != nil {
+			return "", err
+		}
+		defer rd.Close()
+		if err := hasRevision(ctx, daemon, row.ID, row.Revision); err != nil {
+			return "", err
+		}
+		return do(ctx)
+	}
+	return one
+}
+
+// hasRevision refuses a task that has another revision than the page showed.
+func hasRevision(ctx context.Context, daemon *client.Client, id envelope.ID, shown int) error {
+	found, err := daemon.Details(ctx, id)
+	if err == nil && found.Task.Revision != shown {
+		err = &client.Error{Kind: client.Conflict, Message: fmt.Sprintf("%s has revision %d now, and the page showed %d; look at it again", id, found.Task.Revision, shown)}
+	}
+	return err
 }
 
 // orderAbout reads a form about a task.
@@ -253,7 +322,7 @@ func canEdit(found client.TaskDetails) bool {
 type sendData struct {
 	Agents []view.Agent
 	Agent  string // the one that is chosen
-	Grant  bool   // no number is needed for now
+	Grant  bool   // no proof is needed for now
 }
 
 // sendForm shows the form that sends a task.
@@ -262,7 +331,7 @@ func (s *server) sendForm(ctx context.Context, q question) (page, error) {
 		return page{}, errOff
 	}
 	known, err := s.opts.Agents(ctx)
-	d := sendData{Agents: known, Agent: q.URL.Query().Get("agent"), Grant: s.grants.has(access.SessionOf(q.Request).Token)}
+	d := sendData{Agents: known, Agent: q.URL.Query().Get("agent"), Grant: s.grants.Has(access.SessionOf(q.Request))}
 	if d.Agent == "" && len(known) > 0 {
 		d.Agent = known[0].ID
 	}

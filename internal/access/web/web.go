@@ -18,6 +18,7 @@ import (
 
 	"mailboxd/internal/access/client"
 	"mailboxd/internal/access/web/access"
+	"mailboxd/internal/access/web/live"
 	"mailboxd/internal/cli/reader"
 	"mailboxd/internal/cli/term"
 	"mailboxd/internal/cli/view"
@@ -99,9 +100,9 @@ type server struct {
 	pages     *pages
 	decisions decisions
 	activity  activity
-	streams   streams
+	streams   live.Streams
 	choices   choices
-	grants    grants
+	grants    access.Grants
 }
 
 func newServer(ctx context.Context, opts Options, t *Terminal) (*server, error) {
@@ -175,8 +176,8 @@ func (s *server) routes() http.Handler {
 	} {
 		mux.HandleFunc("GET "+path, text(s.page(show), s.fail))
 	}
-	mux.HandleFunc("GET /live", s.streams.limit(s.live))
-	mux.HandleFunc("GET /tasks/{id}/output", s.streams.limit(s.output))
+	mux.HandleFunc("GET /live", s.streams.Limit(s.live))
+	mux.HandleFunc("GET /tasks/{id}/output", s.streams.Limit(s.output))
 	mux.HandleFunc("POST /tasks/{id}/{verb}", s.act)
 	mux.HandleFunc("POST /agents/{verb}", s.steer)
 	mux.HandleFunc("POST /decisions/{id}", s.prove)

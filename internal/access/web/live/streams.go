@@ -1,4 +1,5 @@
-package web
+// Package live streams to a browser what is new. It keeps answers without an end from taking all connections.
+package live
 
 import (
 	"context"
@@ -7,9 +8,9 @@ import (
 	"sync"
 )
 
-// streams are the answers that have no end. Each takes a connection of the daemon, which has not
-// many, so the newest end the oldest: one that nobody reads keeps nobody from the page.
-type streams struct {
+// Streams are the answers that have no end. Each takes a connection of the daemon, which has not
+// many, so the newest end the oldest: one that nobody reads keeps nobody from the page. The zero value has none.
+type Streams struct {
 	mu   sync.Mutex // guards list
 	list []*stream
 }
@@ -20,8 +21,8 @@ type stream struct{ end context.CancelFunc }
 // mostStreams is how many there are at a time: those of more tabs than a person looks at.
 const mostStreams = 32
 
-// limit lets a stream begin, and ends the oldest one of too many.
-func (s *streams) limit(serve http.HandlerFunc) http.HandlerFunc {
+// Limit lets a stream begin, and ends the oldest one of too many.
+func (s *Streams) Limit(serve http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, end := context.WithCancel(r.Context())
 		defer end()
@@ -32,7 +33,7 @@ func (s *streams) limit(serve http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-func (s *streams) add(one *stream) {
+func (s *Streams) add(one *stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.list = append(s.list, one); len(s.list) > mostStreams {
@@ -41,7 +42,7 @@ func (s *streams) add(one *stream) {
 	}
 }
 
-func (s *streams) remove(one *stream) {
+func (s *Streams) remove(one *stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.list = slices.DeleteFunc(s.list, func(other *stream) bool { return other == one })
