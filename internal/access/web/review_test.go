@@ -156,3 +156,62 @@ func TestAWorktreeTaskIsReviewedAndAppliedWithAPasskey(t *testing.T) {
 	b.do(chromedp.Click(`form[data-passkey] button`))
 	b.sees("Nothing was decided", "not of this decision")
 }
+
+// chooses chooses an option of the field that has the focus, by its first letters.
+func (b *tab) chooses(letters, value string) {
+	b.t.Helper()
+	b.do(chromedp.KeyEvent(letters))
+	b.until(fmt.Sprintf(`document.activeElement.value === %q`, value))
+}
+
+// signs reaches the button of the passkey by Tab, and presses it.
+func (b *tab) signs(what string) {
+	b.t.Helper()
+	b.sees("Use your passkey", what)
+	b.tabTo(`form[data-passkey] button`)
+	b.do(chromedp.KeyEvent(kb.Enter))
+}
+
+func TestAWorktreeTaskGoesFromTheFormToTheWorkingTreeByKeyboardAndPasskey(t *testing.T) {
+	slowtest.Require(t, "it presses Tab many times")
+	b := browser(t)
+	w, _ := withCoder(t)
+	fmt.Fprintln(w.person)
+	b.enter(w.link())
+	b.authenticator()
+	line := w.enrol(b)
+	appendTo(t, w.config, "approval: {self: confirm}\n")
+	w.require(line)
+
+	b.visit("/tasks")
+	b.tabTo(`a[href="/send"]`)
+	b.do(chromedp.KeyEvent(kb.Enter))
+	b.until(`location.pathname === "/send"`)
+	b.tabTo(`textarea[name=words]`)
+	b.do(chromedp.KeyEvent("greet better"))
+	b.tabTo(`select[name=agent]`)
+	b.chooses("cod", "coder")
+	b.tabTo(`input[name=worktree]`)
+	b.do(chromedp.KeyEvent(" "))
+	b.tabTo(`select[name=approval]`)
+	b.chooses("before its", "post")
+	b.tabTo(`form[action="/send"] button`)
+	b.do(chromedp.KeyEvent(kb.Enter))
+	b.signs("greet better")
+	b.sees("It was sent")
+	b.tabTo(`a.button.main`)
+	b.do(chromedp.KeyEvent(kb.Enter))
+
+	b.sees("You are asked to agree to exactly this", "- before")
+	b.do(chromedp.KeyEvent("a"))
+	b.signs("It signs that you approve")
+	b.sees("Approved")
+	b.tabTo(`a.button.main`)
+	b.do(chromedp.KeyEvent(kb.Enter))
+	b.until(`!!document.querySelector("button[data-verb=apply]")`)
+	b.tabTo(`button[data-verb=apply]`)
+	b.do(chromedp.KeyEvent(kb.Enter))
+	b.signs("It signs that you apply the work of the task")
+	b.sees("its work is in the working tree")
+	w.applied(w.tasksOf("coder")[0].ID, "passkey")
+}

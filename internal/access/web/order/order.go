@@ -78,9 +78,18 @@ func Ask(form url.Values, agents []string) (Order, error) {
 	return Order{Title: "Send a task to " + agent, Content: l.String(), Args: append(args, "--", agent, "-"), Input: words}, nil
 }
 
-// termsOf reads budget and priority of a form, as arguments and as lines.
+// approvals are the values of approval_required that a form may have.
+var approvals = []string{"pre", "post", "both"}
+
+// termsOf reads approval, budget and priority of a form, as arguments and as lines.
 func termsOf(form url.Values) (args []string, said string, err error) {
 	var l lines
+	if when := form.Get("approval"); slices.Contains(approvals, when) {
+		args = append(args, "--approval="+when)
+		l.add("approval", when)
+	} else if when != "" {
+		return nil, "", fmt.Errorf("approval: must be one of %s", strings.Join(approvals, ", "))
+	}
 	for _, one := range []struct {
 		name, flag  string
 		least, most int64
