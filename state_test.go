@@ -13,9 +13,6 @@ import (
 // with the reason that each is not a row or a query of the ledger. A new one needs a reason that
 // a reader of ARCHITECTURE.md accepts, and a higher limit below.
 var taskMemory = map[string]string{
-	"executor.BudgetWaiters.queues":      "who waits for a budget, in order; belongs to waits",
-	"executor.BudgetWaiters.waiting":     "for which budget; belongs to waits",
-	"executor.BudgetWaiters.woken":       "who was woken, so that only one is tried at a time",
 	"executor.FreshTasks.tasks":          "lines just decoded, so that a task that starts at once is not decoded again",
 	"intake.RunFiles.authors":            "whose task a file of a run belongs to, while it is read",
 	"ledger.Ledger.queued":               "changes that the next group writes",
@@ -57,14 +54,14 @@ var taskMemory = map[string]string{
 }
 
 // mostTaskMemory only falls.
-const mostTaskMemory = 41
+const mostTaskMemory = 38
 
 // otherMemory are the other fields that keep or guard something: locks, signals, and what is
 // about the process, an agent or a file.
 var otherMemory = strings.Fields(`
 	dispatch.Dispatcher.failed dispatch.Dispatcher.lookMu dispatch.controls.applying dispatch.controls.collecting
 	dispatch.readiness.ready dispatch.router.changed dispatch.router.mu
-	executor.BudgetWaiters.mu executor.Executor.Endings executor.FreshTasks.mu
+	executor.Executor.Endings executor.FreshTasks.mu
 	intake.Intake.DeadLetters intake.RunFiles.faults intake.RunFiles.kept
 	ledger.Ledger.background ledger.Ledger.between ledger.Ledger.changed ledger.Ledger.closing ledger.Ledger.mu
 	ledger.Ledger.woken ledger.checkpointer.due ledger.statements.kept ledger.statements.mu ledger.update.done

@@ -22,7 +22,7 @@ func cancelledBehind(t *testing.T) *engine {
 		if _, err := tx.Move(later.Seq, task.Received, 0, change); err != nil {
 			return err
 		}
-		return tx.MarkSettled(later.Seq)
+		return tx.MarkPut(later.Seq, true)
 	}))
 	return e
 }

@@ -138,7 +138,6 @@ func (d *Dispatcher) reevaluateDue(ctx, work context.Context) {
 			defer func() { <-slots }()
 			defer inProgress.Delete(seq)
 			d.reevaluate(work, seq)
-			d.reevaluated(work, seq)
 		})
 	})
 }
@@ -168,17 +167,16 @@ func newDispatcher(s *store.Shared, lost bool) *Dispatcher {
 	completer := &exchange.Completer{Base: b, Delegator: delegator, Overseer: overseer}
 	placed := &exchange.PlacedResults{Base: b, Completer: completer}
 	receiver := &exchange.Receiver{Base: b, Acceptor: acceptor, Delegator: delegator, Completer: completer}
-	waits := executor.NewBudgetWaiters(s.Ledger.Balance, func(seq int64) { s.Timers.After(seq, 0) })
 	fresh := executor.NewFreshTasks()
 	ex := &executor.Executor{
-		Preparer:  &executor.Preparer{Base: b, Acceptor: acceptor, Placed: placed, Fresh: fresh, Waits: waits},
+		Preparer:  &executor.Preparer{Base: b, Acceptor: acceptor, Placed: placed, Fresh: fresh},
 		Completer: completer, Endings: endings,
 		Finishing: schedule.NewWorkerPool(s.Opts.Workers), Rereading: executor.DefaultRereading,
 	}
 	in := &intake.Intake{
 		Base: b, Acceptor: acceptor, Receiver: receiver, Executor: ex, DeadLetters: make(chan struct{}, 1), Fresh: fresh,
 	}
-	inbox := &inboxes{Base: b, placed: placed, executor: ex, deliveries: schedule.NewDeliveryQueue(), waits: waits}
+	inbox := &inboxes{Base: b, placed: placed, executor: ex, deliveries: schedule.NewDeliveryQueue()}
 	st := &steps{
 		Base: b, completer: completer, overseer: overseer, placed: placed, executor: ex, inbox: inbox,
 		unpublished: schedule.NewDeliveryQueue(), router: newRouter(b, inbox),

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -69,6 +70,9 @@ func (st *steps) onMoved(ctx context.Context, m store.Move) {
 	if row.State == task.Done {
 		st.wakeAfter(ctx, row)
 	}
+	if stopsWaitingForBudget(m) {
+		st.retryLater(row, st.executor.WakeForBudget(ctx))
+	}
 	switch {
 	case m.Before.Seq == 0 && row.State == task.Done:
 		st.publishLater(row)
@@ -86,15 +90,21 @@ func (st *steps) onMoved(ctx context.Context, m store.Move) {
 	}
 }
 
+// stopsWaitingForBudget reports whether a task that may have waited for budget goes elsewhere than to
+// a run. The next one may not have to wait then.
+func stopsWaitingForBudget(m store.Move) bool {
+	if m.Before.WaitsForBudget() {
+		return m.After.State != task.Queued
+	}
+	return m.Before.State == task.Queued && (m.After.State == task.Held || m.After.State == task.Done) && !m.After.WaitsForBudget()
+}
+
 // wakeAfter judges the tasks that wait for the end of a task.
 func (st *steps) wakeAfter(ctx context.Context, ended task.Task) {
-	seqs, err := st.Ledger.Woken(ctx, task.AfterKey(ended.ID))
-	if err != nil && ctx.Err() == nil {
-		st.FaultLog.Report(store.Judging, ended, err)
-		st.Timers.After(ended.Seq, store.RetryPause)
-	}
-	for _, seq := range seqs {
-		st.Timers.After(seq, 0)
+	waiters, err := st.Ledger.Waiting(ctx, task.AfterKey(ended.ID), math.MaxInt)
+	st.retryLater(ended, err)
+	for _, w := range waiters {
+		st.Timers.After(w.Task, 0)
 	}
 }
 
@@ -138,31 +148,14 @@ func (st *steps) settled(ctx context.Context, row task.Task) {
 	if st.Agents.Forget != nil {
 		st.Agents.Forget(st.State.RunDir(row.ID, row.Revision, row.Attempt))
 	}
-	if !st.executor.Waits.Settle() {
-		return
-	}
-	keys, err := st.executor.LimitsOf(ctx, row)
-	if err != nil {
-		keys = st.executor.Waits.Limits() // a task that waits for another limit will wait again
-		if ctx.Err() == nil {
-			st.FaultLog.Report(store.Judging, row, err)
-		}
-	}
-	for i, key := range keys {
-		if !slices.Contains(keys[:i], key) {
-			st.executor.Waits.WakeNext(ctx, key)
-		}
-	}
+	st.retryLater(row, st.executor.WakeAfterRun(ctx, row))
 }
 
-// reevaluated ends the wake-up of a task that was woken for its budget. The next step of a
-// queued task is known only when a worker takes it.
-func (st *steps) reevaluated(ctx context.Context, seq int64) {
-	if !st.executor.Waits.IsWoken(seq) {
-		return
-	}
-	if row, err := st.Ledger.Task(ctx, seq); err == nil && row.State != task.Queued {
-		st.executor.Waits.Proceeded(ctx, seq)
+// retryLater has a step that failed repeated with the next evaluation of a task.
+func (st *steps) retryLater(row task.Task, err error) {
+	if err != nil {
+		st.FaultLog.Report(store.Judging, row, err)
+		st.Timers.After(row.Seq, store.RetryPause)
 	}
 }
 

@@ -32,7 +32,6 @@ func (st *steps) leave(row task.Task) {
 	}
 	if row.WaitsForBudget() {
 		st.Queue.RemoveBlocked()
-		st.executor.Waits.Leave(row.Seq)
 	} else {
 		st.Timers.EndBackoff(row.Seq)
 	}
@@ -148,6 +147,9 @@ func (st *steps) reevaluate(ctx context.Context, seq int64) {
 	row, err := st.Ledger.Task(ctx, seq)
 	if err == nil && row.State == task.Done {
 		st.wakeAfter(ctx, row) // that may have failed
+	}
+	if err == nil && (row.State == task.Done || row.Attempt > 0) {
+		st.retryLater(row, st.executor.WakeAfterRun(ctx, row)) // likewise
 	}
 	if err == nil && row.State == task.Done && row.Put && row.Delivered && !row.Replaces {
 		st.admitNext(ctx, row)

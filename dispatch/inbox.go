@@ -22,7 +22,6 @@ type inboxes struct {
 	placed     *exchange.PlacedResults
 	executor   *executor.Executor
 	deliveries *schedule.DeliveryQueue // tasks to deliver to the inboxes of their agents
-	waits      *executor.BudgetWaiters
 }
 
 // enqueue queues an admitted task for a slot, or for delivery to the inbox of its agent, which
@@ -51,7 +50,6 @@ func (ib *inboxes) deliverAll(ctx, work context.Context) {
 			return
 		}
 		row, err := ib.deliver(work, seq)
-		ib.waits.Proceeded(work, seq)
 		if err != nil && ctx.Err() == nil {
 			ib.FaultLog.Report(store.Starting, row, err)
 			select {

@@ -163,7 +163,7 @@ func TestWhatWasWaitedForIsFoundAtTheNextStart(t *testing.T) {
 		if _, err := tx.Move(child.Seq, task.Held, child.Attempt, change); err != nil {
 			return err
 		}
-		return tx.MarkSettled(child.Seq)
+		return tx.MarkPut(child.Seq, true)
 	})
 	s.start()
 	<-s.Ready()
@@ -184,7 +184,7 @@ func TestAChildWhoseParentEndedBeforeTheDaemonDiedIsStopped(t *testing.T) {
 		if _, err := tx.Move(parent.Seq, task.Held, parent.Attempt, change); err != nil {
 			return err
 		}
-		return tx.MarkSettled(parent.Seq)
+		return tx.MarkPut(parent.Seq, true)
 	})
 	s.start()
 	<-s.Ready()

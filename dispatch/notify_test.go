@@ -262,7 +262,7 @@ func TestWhatOthersSaidIsPostedInTheStrictestForm(t *testing.T) {
 	if len(lines) != 1 || strict.CAP([]byte(lines[0])) != nil || !strings.Contains(lines[0], `"content":"hello"`) {
 		t.Errorf("inbox of b = %q; want the message with a time and nothing that CAP does not know: %v", lines, strict.CAP([]byte(lines[0])))
 	}
-	if kept, err := e.parts.Ledger.Thread(t.Context(), "T1"); err != nil || len(kept) != 1 || string(kept[0].Body) != raw {
+	if kept, err := e.parts.Ledger.LinkedMessages(t.Context(), "T1", ""); err != nil || len(kept) != 1 || string(kept[0].Body) != raw {
 		t.Errorf("Thread() = %+v, %v; want the line as it came", kept, err)
 	}
 }

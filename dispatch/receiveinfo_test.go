@@ -73,7 +73,7 @@ func TestWhatSomebodyUnknownSaysIsRememberedAndRefused(t *testing.T) {
 	if e.letters("quick") != nil {
 		t.Errorf("inbox of quick = %q; want nothing", e.letters("quick"))
 	}
-	said, err := e.parts.Ledger.Thread(t.Context(), "T1")
+	said, err := e.parts.Ledger.LinkedMessages(t.Context(), "T1", "")
 	if e.must(err); len(said) != 2 || said[0].From != "stranger" {
 		t.Errorf("remembered %+v; want it and our answer", said)
 	}

@@ -155,7 +155,7 @@ func (e *engine) sent() (all [][]byte) {
 		e.must(err)
 		about, err := reader.About(context.Background(), row.Seq)
 		e.must(err)
-		thread, err := reader.Thread(context.Background(), conv.Thread)
+		thread, err := reader.LinkedMessages(context.Background(), conv.Thread, "")
 		e.must(err)
 		for _, m := range append(about, thread...) {
 			if m.Via != task.ByDaemon {

@@ -253,7 +253,7 @@ func TestIdleWaitsForMissingResultsToBePutAgain(t *testing.T) {
 		row := remember(t, parts.Ledger, task.Task{ID: envelope.ID(fmt.Sprint("x", n)), Revision: 1, State: task.Queued})
 		err := parts.Ledger.Update(t.Context(), func(tx *ledger.Tx) error {
 			_, err := tx.Move(row.Seq, row.State, 0, task.Change{To: task.Done, Status: envelope.OK, Result: []byte("the result")})
-			return errors.Join(err, tx.MarkSettled(row.Seq))
+			return errors.Join(err, tx.MarkPut(row.Seq, true))
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -78,7 +78,7 @@ func saidByRuns(path string) (said [][]byte) {
 	for _, row := range tasks {
 		conversation, _, _ := reader.Conversation(context.Background(), row.Seq)
 		about, _ := reader.About(context.Background(), row.Seq)
-		thread, _ := reader.Thread(context.Background(), conversation.Thread)
+		thread, _ := reader.LinkedMessages(context.Background(), conversation.Thread, "")
 		if raw, _ := reader.Raw(context.Background(), row.Seq); row.Dialect == envelope.Clutch && row.File == "" {
 			said = append(said, raw) // its message may be recorded in the dialect of its recipient
 		}

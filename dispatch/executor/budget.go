@@ -60,26 +60,28 @@ func (p *Preparer) ancestors(tx *store.Transaction, seq int64) (list []core.Ance
 	return list, nil
 }
 
-// LimitsOf returns the limits that apply to the runs of a task. When the last run was taken
-// back, its terms are gone, so these are all limits that tasks wait for.
-func (p *Preparer) LimitsOf(ctx context.Context, row task.Task) ([]core.LimitKey, error) {
-	keys := []core.LimitKey{{Task: row.Seq}}
+// budgetsOf returns the keys of the budgets that apply to the runs of a task. When the last run was
+// taken back, its terms are gone, so they are unknown.
+func (p *Preparer) budgetsOf(ctx context.Context, row task.Task) (keys []task.Key, known bool, err error) {
 	runs, err := p.Ledger.Runs(ctx, row.Seq)
-	if err == nil && !slices.ContainsFunc(runs, func(r task.Run) bool { return r.Attempt == row.Attempt }) {
-		return p.Waits.Limits(), nil
+	if err != nil || !slices.ContainsFunc(runs, func(r task.Run) bool { return r.Attempt == row.Attempt }) {
+		return nil, false, err
 	}
+	keys = []task.Key{task.BudgetKey(row.Seq)}
 	for _, run := range runs {
 		for _, a := range run.Terms.Accounts {
-			keys = append(keys, core.KeyOf(a))
+			if key := task.AccountKey(a.Owner, a.Day); !slices.Contains(keys, key) {
+				keys = append(keys, key)
+			}
 		}
 	}
 	for seq := row.Parent; seq != 0 && err == nil; {
-		keys = append(keys, core.LimitKey{Task: seq})
+		keys = append(keys, task.BudgetKey(seq))
 		var parent task.Task
 		parent, err = p.Ledger.Task(ctx, seq)
 		seq = parent.Parent
 	}
-	return keys, err
+	return keys, true, err
 }
 
 // Midnight returns when the next daily budgets begin.

@@ -38,7 +38,6 @@ func (x *Executor) Worker(take, work context.Context) {
 // exited, so that the commit of the result does not delay the next task.
 func (x *Executor) attempt(take, ctx context.Context, it schedule.Item) {
 	run, row, job, err := x.nextRun(ctx, it)
-	x.Waits.Proceeded(ctx, it.Seq)
 	if err != nil || job.RunID == "" {
 		x.endRun(run)
 		x.Queue.Release(it)

@@ -17,7 +17,7 @@ import (
 // reserves a part of the budget, which becomes the job's Allowance. It reports false when the
 // task was moved meanwhile, or a limit has too little room for the run.
 func (p *Preparer) Intend(ctx context.Context, row task.Task, j *task.Job, to task.State) (task.Task, bool, error) {
-	since, began := p.Waits.settledCount(), false
+	began := false
 	if limited(row, j.Terms) && row.Attempt > 0 {
 		var err error
 		if began, err = p.Reader.Ran(ctx, row); err != nil {
@@ -26,9 +26,12 @@ func (p *Preparer) Intend(ctx context.Context, row task.Task, j *task.Job, to ta
 	}
 	var answer error
 	var intended task.Job
+	var waited bool // for budget
 	follow, err := p.Writer.Commit(ctx, func(tx *store.Transaction) (err error) {
 		intended = *j
-		answer, err = p.IntendIn(tx, row, began, &intended, core.Intend{To: to})
+		if answer, err = p.IntendIn(tx, row, began, &intended, core.Intend{To: to}); answer == nil && err == nil && limited(row, j.Terms) {
+			waited, err = tx.EndWaits(row.Seq)
+		}
 		return err
 	})
 	if err != nil {
@@ -38,14 +41,17 @@ func (p *Preparer) Intend(ctx context.Context, row task.Task, j *task.Job, to ta
 		p.removeRunDir(row, j.Attempt) // before the next attempt, which may get the same directory
 	}
 	p.Writer.OnCommitted(ctx, follow)
-	switch shortfall, ok := errors.AsType[*core.Shortfall](answer); {
-	case ok && !shortfall.Waits:
+	if shortfall, ok := errors.AsType[*core.Shortfall](answer); ok && !shortfall.Waits {
 		p.Log(row).Warn().Str("reason", shortfall.Reason).Msg("budget exceeded")
-	case ok && !p.Waits.join(row.Seq, shortfall, since):
-		p.Timers.After(row.Seq, 0)
 	}
 	if answer != nil {
 		return row, false, nil
+	}
+	if waited {
+		if err := p.WakeForBudget(ctx); err != nil {
+			p.FaultLog.Report(store.Judging, row, err)
+			p.Timers.After(row.Seq, store.RetryPause)
+		}
 	}
 	fault.Point("intent")
 	*j = intended

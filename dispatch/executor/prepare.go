@@ -27,7 +27,6 @@ type Preparer struct {
 	Acceptor *exchange.Acceptor
 	Placed   *exchange.PlacedResults
 	Fresh    *FreshTasks
-	Waits    *BudgetWaiters
 }
 
 // prepare makes the intent to run a queued task durable. It returns a Job without a RunID when

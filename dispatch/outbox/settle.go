@@ -162,9 +162,9 @@ func (pb *Publisher) markPublished(ctx context.Context, row task.Task, failed er
 	failures, exhausted := pb.Callbacks.failures(row.Seq), failed != nil && pb.Callbacks.exhausted(row.Seq)
 	err := pb.Ledger.UpdateSoon(ctx, func(tx *ledger.Tx) error { // when this mark is lost, the same result is put again
 		if failed == nil {
-			return tx.MarkSettled(row.Seq)
+			return tx.MarkPut(row.Seq, true)
 		}
-		err := tx.MarkPut(row.Seq)
+		err := tx.MarkPut(row.Seq, false)
 		data := map[string]any{"reason": failed.Error()}
 		if err == nil && failures == 1 { // later failures are not recorded
 			err = tx.Log(store.Event(row, task.KindCallbackFailed, data))

@@ -170,7 +170,7 @@ func writeChange(tx *Transaction, state *core.State, e *core.Event, now time.Tim
 	case *core.RunReleased:
 		return tx.ReleaseRun(c.Run.Task, c.Run.Attempt)
 	case *core.Settled:
-		return tx.MarkSettled(e.Task)
+		return tx.MarkPut(e.Task, true)
 	case *core.Leased:
 		return tx.Lease(state.Task(e.Task).Task, c.Token, now)
 	case *core.Offered:

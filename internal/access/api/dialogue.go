@@ -116,11 +116,11 @@ func (b *Records) request(ctx context.Context, row task.Task) (envelope.Task, bo
 // descendants, and the messages about them. The caller may name more tasks that belong to it.
 func (b *Records) dialogue(ctx context.Context, kind, id string, more ...int64) (d client.Dialogue, found bool, err error) {
 	d = client.Dialogue{Kind: kind, ID: id, Tasks: []client.Part{}, Messages: []client.Message{}, Events: []client.Event{}}
-	messages, thread, trace := b.Ledger.Thread, id, ""
+	thread, trace := id, ""
 	if kind == "trace" {
-		messages, thread, trace = b.Ledger.Trace, "", id
+		thread, trace = "", id
 	}
-	said, err := messages(ctx, id)
+	said, err := b.Ledger.LinkedMessages(ctx, thread, trace)
 	if err != nil {
 		return d, false, err
 	}

@@ -2,6 +2,9 @@ package core
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/decisions/task"
@@ -47,6 +50,14 @@ type LimitKey struct {
 	Owner, Day string
 }
 
+// Wait returns the key of a wait for the limit.
+func (k LimitKey) Wait() task.Key {
+	if k.Owner != "" {
+		return task.AccountKey(k.Owner, k.Day)
+	}
+	return task.BudgetKey(k.Task)
+}
+
 // KeyOf returns the key of an account.
 func KeyOf(a task.Account) LimitKey { return LimitKey{Owner: a.Owner, Day: a.Day} }
 
@@ -72,11 +83,28 @@ type Shortfall struct {
 // Error returns the reason.
 func (s *Shortfall) Error() string { return s.Reason }
 
-// Lasts reports whether the run still has to wait with a new balance of the account.
-func (s *Shortfall) Lasts(now task.Balance) bool {
-	l := s.Limit
-	l.spent, l.reserved = now.Spent, now.Reserved
-	_, still := l.room(s.Unit, s.Need)
+// Wait returns what wakes a task that waits for the limit. Waits is true.
+func (s *Shortfall) Wait() task.Wait {
+	need := min(**s.Unit.limit(&s.Limit.budget), 1)
+	if s.Need != nil {
+		need = *s.Need
+	}
+	return task.Wait{Reason: task.Capacity, Key: s.Limit.Key.Wait(), Needs: fmt.Sprintf("%d of %d %s", need, **s.Unit.limit(&s.Limit.budget), s.Unit.name)}
+}
+
+// StillShort reports whether an account has too little for a task that waits for it, as its Needs say.
+func StillShort(w task.Wait, now task.Balance) bool {
+	amount, rest, _ := strings.Cut(w.Needs, " of ")
+	most, name, _ := strings.Cut(rest, " ")
+	need, err1 := strconv.ParseInt(amount, 10, 64)
+	limit, err2 := strconv.ParseInt(most, 10, 64)
+	at := slices.IndexFunc(units, func(u Unit) bool { return u.name == name })
+	if at < 0 || err1 != nil || err2 != nil {
+		return false
+	}
+	l := Limit{spent: now.Spent, reserved: now.Reserved}
+	*units[at].limit(&l.budget) = &limit
+	_, still := l.room(units[at], &need)
 	return still != nil && still.Waits
 }
 

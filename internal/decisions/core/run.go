@@ -83,7 +83,7 @@ func (c *Intend) decide(d *decision) error {
 // handleShortfall holds a task until other runs leave enough budget, or ends it if they can't.
 func (c *Intend) handleShortfall(d *decision, t *Task, short *Shortfall) {
 	if short.Waits {
-		change := task.Change{To: task.Held, Reasons: []task.Reason{task.Capacity}, Until: t.Deadline}
+		change := task.Change{To: task.Held, Reasons: []task.Reason{task.Capacity}, Until: t.Deadline, Waits: []task.Wait{short.Wait()}}
 		d.add(t, moved(t, change), task.KindTaskHeld, map[string]any{"reasons": change.Reasons, "why": short.Reason})
 		return
 	}

@@ -263,7 +263,7 @@ func (w *world) wake(name task.RunName, r *task.Run) {
 		}
 	}
 	for seq, waits := range w.waits {
-		if key := waits.short.Limit.Key; slices.Contains(keys, key) && (key.Owner == "" || !waits.short.Lasts(w.balance(key.Owner, key.Day))) {
+		if key := waits.short.Limit.Key; slices.Contains(keys, key) && (key.Owner == "" || !core.StillShort(waits.short.Wait(), w.balance(key.Owner, key.Day))) {
 			delete(w.waits, seq)
 		}
 	}

@@ -60,9 +60,9 @@ type ReasonFacts struct {
 	Notice   string // the clause of a notice that the task waits for a person; "" if none is sent
 
 	Action      Action
-	NeedsPerson bool // it is listed first, because only a person ends the hold
-	Lasts       bool // verdicts never contain it, so a verdict, a reload and a restart keep it
-	Keyed       bool // a Wait says what wakes the task
+	NeedsPerson bool  // it is listed first, because only a person ends the hold
+	Lasts       bool  // verdicts never contain it, so a verdict, a reload and a restart keep it
+	Keyed       Keyed // how long a Wait says what wakes the task
 }
 
 // reasons has the facts of every Reason, in the order of the constants.
@@ -143,12 +143,12 @@ var reasons = []ReasonFacts{
 		Needs:    "its change window, open", Until: "s ", Awaits: "its change window",
 	},
 	{
-		Reason:   Capacity,
+		Reason: Capacity, Keyed: UntilItRuns, // where it is for budget
 		Sentence: "It waits for its next attempt, or for budget that other runs have reserved.", Why: "it is tried again after a pause",
 		Needs: "its next attempt", Until: " at ", Awaits: "a pause before the next attempt",
 	},
 	{
-		Reason: After, Keyed: true,
+		Reason: After, Keyed: WhileHeld,
 		Sentence: "It waits for the end of another task.",
 		Needs:    "the end of another task", Awaits: "the end of another task",
 	},

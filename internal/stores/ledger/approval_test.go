@@ -69,7 +69,7 @@ func TestAnAnswerThatIsNotShownIsKeptAsLongAsBodiesAre(t *testing.T) {
 	}
 	update(t, l, func(tx *ledger.Tx) error {
 		_, err := tx.Move(seq, task.Review, 1, task.Change{To: task.Done, Result: []byte("denied")})
-		return errors.Join(err, tx.MarkSettled(seq))
+		return errors.Join(err, tx.MarkPut(seq, true))
 	})
 	kept, err := l.Withheld(t.Context(), seq)
 	if err != nil || string(kept) != "answer" {

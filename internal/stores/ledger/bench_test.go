@@ -88,7 +88,7 @@ func work(tb testing.TB, l *ledger.Ledger, t task.Task) {
 		_, err := tx.Move(seq, task.Running, 1, task.Change{To: task.Done, Status: envelope.OK, Result: []byte(`{"status":"ok"}`)})
 		return errors.Join(err, tx.Log(task.Event{Time: noon, Kind: "task.finished", Task: t.ID, Revision: 1, Of: seq}))
 	})
-	update(tb, l, func(tx *ledger.Tx) error { return tx.MarkSettled(seq) })
+	update(tb, l, func(tx *ledger.Tx) error { return tx.MarkPut(seq, true) })
 }
 
 // BenchmarkStartBehindAMillionDoneTasks is what a restart costs before the

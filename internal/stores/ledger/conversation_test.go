@@ -236,9 +236,9 @@ func TestWhatIsInAThreadOrATraceIsListed(t *testing.T) {
 		return errors.Join(err1, err2, tx.StartConversation(task.Conversation{Task: seqs[0], Thread: "c1", Trace: "x"}), tx.StartConversation(task.Conversation{Task: seqs[1], Thread: "c2", Trace: "x"}))
 	})
 	ctx := context.Background()
-	thread, err1 := l.Thread(ctx, "c1")
-	trace, err2 := l.Trace(ctx, "x")
-	none, err3 := l.Thread(ctx, "")
+	thread, err1 := l.LinkedMessages(ctx, "c1", "")
+	trace, err2 := l.LinkedMessages(ctx, "", "x")
+	none, err3 := l.LinkedMessages(ctx, "", "")
 	inThread, err4 := l.LinkedTasks(ctx, "c2", "")
 	inTrace, err5 := l.LinkedTasks(ctx, "", "x")
 	if err := errors.Join(err1, err2, err3, err4, err5); err != nil || len(thread) != 1 || len(trace) != 2 || len(none) > 0 ||
@@ -262,7 +262,7 @@ func TestMessagesGoWithTheirTaskAndNotBefore(t *testing.T) {
 		var err error
 		for i, seq := range seqs {
 			_, failed := tx.Record(task.Message{Time: noon, Task: seq, Via: task.ByDaemon})
-			err = errors.Join(err, failed, tx.MarkSettled(seq), tx.StartConversation(task.Conversation{Task: seq, Open: i == 1}))
+			err = errors.Join(err, failed, tx.MarkPut(seq, true), tx.StartConversation(task.Conversation{Task: seq, Open: i == 1}))
 		}
 		_, err1 := tx.Record(task.Message{Time: noon, ID: "chat", Via: task.ByLine})
 		_, err2 := tx.Record(task.Message{Time: noon, ID: "due", Via: task.ByDaemon, Inbox: "agents/a/inbox.jsonl"})

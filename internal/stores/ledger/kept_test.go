@@ -33,7 +33,7 @@ func TestKeptRowsAreThoseOfTheTables(t *testing.T) {
 			return errors.Join(tx.FinishRun(task.Run{Task: name.Task, Attempt: 1, Started: at, Finished: at, ExitCode: 3, Tokens: new(int64(5))}),
 				move(tx, name.Task, task.Running, 1, task.Change{To: task.Done, Status: envelope.OK, Result: []byte("{}")}))
 		},
-		func(tx *Tx) error { return tx.MarkSettled(name.Task) },
+		func(tx *Tx) error { return tx.MarkPut(name.Task, true) },
 		func(tx *Tx) error {
 			_, err := tx.Add(task.Task{ID: "a", Revision: 2, State: task.Queued}, nil)
 			return err

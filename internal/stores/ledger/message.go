@@ -154,14 +154,13 @@ func (r *Reader) About(ctx context.Context, task int64) ([]task.Message, error) 
 	return r.messages(ctx, fmt.Sprintf("about task %d", task), aboutQuery, task)
 }
 
-// Thread returns the messages of a conversation, the oldest first.
-func (r *Reader) Thread(ctx context.Context, thread string) ([]task.Message, error) {
+// LinkedMessages returns the messages of a conversation or of a chain of work, the oldest first; ""
+// names none.
+func (r *Reader) LinkedMessages(ctx context.Context, thread, trace string) ([]task.Message, error) {
+	if trace != "" {
+		return r.messages(ctx, "of trace "+trace, traceQuery, trace)
+	}
 	return r.messages(ctx, "of thread "+thread, threadQuery, thread)
-}
-
-// Trace returns the messages of a chain of work, the oldest first.
-func (r *Reader) Trace(ctx context.Context, trace string) ([]task.Message, error) {
-	return r.messages(ctx, "of trace "+trace, traceQuery, trace)
 }
 
 func (r *Reader) messages(ctx context.Context, which, query string, args ...any) ([]task.Message, error) {

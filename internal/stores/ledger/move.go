@@ -29,7 +29,7 @@ func (tx *Tx) Move(seq int64, from task.State, attempt int, c task.Change) (move
 			return false, err
 		}
 	}
-	if err := setWaits(tx, seq, t.Reasons, c); err != nil {
+	if err := setWaits(tx, seq, from, t.Reasons, c); err != nil {
 		return false, err
 	}
 	t.State, t.Reasons, t.Until = c.To, c.Reasons, exact(c.Until)
@@ -53,14 +53,13 @@ func (tx *Tx) Move(seq int64, from task.State, attempt int, c task.Change) (move
 	return true, nil
 }
 
-// MarkPut records that the result file of a revision is in place.
-func (tx *Tx) MarkPut(seq int64) error {
+// MarkPut records that the result file of a revision is in place, and, if so, that nothing is left to
+// deliver.
+func (tx *Tx) MarkPut(seq int64, delivered bool) error {
+	if delivered {
+		return tx.mark("settled", seq, "UPDATE tasks SET put = 1, delivered = 1 WHERE seq = ?")
+	}
 	return tx.mark("put", seq, "UPDATE tasks SET put = 1 WHERE seq = ?")
-}
-
-// MarkSettled records that a revision has nothing to put or to deliver.
-func (tx *Tx) MarkSettled(seq int64) error {
-	return tx.mark("settled", seq, "UPDATE tasks SET put = 1, delivered = 1 WHERE seq = ?")
 }
 
 // MarkDisplaced records that the result of the revision before this one was moved

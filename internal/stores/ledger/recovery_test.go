@@ -77,10 +77,10 @@ func TestADoneTaskIsUnsettledUntilItIsPutAndDelivered(t *testing.T) {
 		}
 	}
 	check("a.1", "b.1", "c.1")
-	update(t, l, func(tx *ledger.Tx) error { return tx.MarkPut(seqs[0]) })
-	update(t, l, func(tx *ledger.Tx) error { return tx.MarkSettled(seqs[1]) })
+	update(t, l, func(tx *ledger.Tx) error { return tx.MarkPut(seqs[0], false) })
+	update(t, l, func(tx *ledger.Tx) error { return tx.MarkPut(seqs[1], true) })
 	check("a.1", "c.1")
-	update(t, l, func(tx *ledger.Tx) error { return tx.MarkSettled(seqs[0]) })
+	update(t, l, func(tx *ledger.Tx) error { return tx.MarkPut(seqs[0], true) })
 	check("c.1")
 }
 
@@ -98,7 +98,7 @@ func TestFinalsAreTheLatestRevisionsThatHaveTheirResults(t *testing.T) {
 	}
 	move(t, l, add(t, l, named("f", 1, task.Queued))[0], task.Queued, 0, task.Change{To: task.Done}) // without one
 	for _, seq := range []int64{seqs[0], seqs[1], seqs[2], seqs[4], seqs[6]} {                       // d is not put yet
-		update(t, l, func(tx *ledger.Tx) error { return tx.MarkPut(seq) })
+		update(t, l, func(tx *ledger.Tx) error { return tx.MarkPut(seq, false) })
 	}
 	want := []ledger.Final{{Seq: seqs[1], ID: "a"}, {Seq: seqs[4], ID: "c"}, {Seq: seqs[6], ID: "e"}}
 	if got, err := l.Finals(t.Context(), 0, 10); err != nil || !cmp.Equal(got, want) {

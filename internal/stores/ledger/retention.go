@@ -28,6 +28,7 @@ func (tx *Tx) DropBodies(before time.Time, afterSeq int64, limit int) (next int6
 			"DELETE FROM requests WHERE task = ?",
 			"DELETE FROM results WHERE task = ?",
 			"DELETE FROM talks WHERE task = ?",
+			"DELETE FROM waits WHERE task = ?",
 			"UPDATE approvals SET answer = NULL WHERE task = ? AND answer IS NOT NULL",
 		} {
 			if err == nil {

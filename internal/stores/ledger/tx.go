@@ -181,7 +181,7 @@ func (tx *Tx) Add(t task.Task, raw []byte, waits ...task.Wait) (seq int64, err e
 	t.Seq = seq
 	tx.tasks[seq] = t
 	tx.counts.add(t.Requester, t.State, 1)
-	return seq, setWaits(tx, seq, nil, task.Change{Waits: waits})
+	return seq, setWaits(tx, seq, "", nil, task.Change{Waits: waits})
 }
 
 // supersede has the revisions before t no longer be the latest of their id.

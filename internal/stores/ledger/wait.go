@@ -8,18 +8,34 @@ import (
 	"mailboxd/internal/decisions/task"
 )
 
-// Woken returns the Seqs of the held tasks that wait for what a key names, oldest first.
-func (r *Reader) Woken(ctx context.Context, key task.Key) ([]int64, error) {
-	seqs, err := all(ctx, r.read, one[int64], "SELECT task FROM waits WHERE key = ? ORDER BY task", string(key))
+// A task that needs some of a budget waits for it if it is held for nothing else, or was woken and is
+// in the queue.
+const waitingQuery = `SELECT w.task, t.state, w.reason, w.key, w.needs FROM waits w JOIN tasks t ON t.seq = w.task
+	WHERE w.key = ? AND (t.state = 'held' AND (w.needs = '' OR t.reasons = w.reason) OR t.state = 'queued') ORDER BY w.task LIMIT ?`
+
+// Waiting returns the tasks that wait for what a key names, up to limit, the oldest first.
+func (r *Reader) Waiting(ctx context.Context, key task.Key, limit int) ([]task.Waiter, error) {
+	waiters, err := all(ctx, r.read, func(r row) (w task.Waiter, err error) {
+		return w, r.Scan(&w.Task, &w.State, &w.Reason, &w.Key, &w.Needs)
+	}, waitingQuery, string(key), limit)
 	if err != nil {
 		return nil, fmt.Errorf("list tasks that wait for %s: %w", key, err)
 	}
-	return seqs, nil
+	return waiters, nil
+}
+
+// BudgetsWaitedFor returns the keys of all budgets that tasks wait for.
+func (r *Reader) BudgetsWaitedFor(ctx context.Context) ([]task.Key, error) {
+	keys, err := all(ctx, r.read, one[task.Key], "SELECT DISTINCT key FROM waits WHERE key >= 'budget:' AND key < 'budget;'")
+	if err != nil {
+		return nil, fmt.Errorf("list budgets that tasks wait for: %w", err)
+	}
+	return keys, nil
 }
 
 // Waits returns what wakes a held task, beside its time and a person.
 func (r *Reader) Waits(ctx context.Context, seq int64) ([]task.Wait, error) {
-	waits, err := all(ctx, r.read, scanWait, "SELECT reason, key FROM waits WHERE task = ? ORDER BY reason", seq)
+	waits, err := all(ctx, r.read, scanWait, "SELECT reason, key, needs FROM waits WHERE task = ? ORDER BY reason", seq)
 	if err != nil {
 		return nil, fmt.Errorf("list what task %d waits for: %w", seq, err)
 	}
@@ -27,27 +43,41 @@ func (r *Reader) Waits(ctx context.Context, seq int64) ([]task.Wait, error) {
 }
 
 func scanWait(r row) (w task.Wait, err error) {
-	err = r.Scan(&w.Reason, &w.Key)
+	err = r.Scan(&w.Reason, &w.Key, &w.Needs)
 	return w, err
 }
 
-// setWaits writes what a task waits for after a move from some reasons. A reason that the task
-// keeps keeps its key.
-func setWaits(tx *Tx, seq int64, from []task.Reason, c task.Change) error {
-	for _, r := range from {
-		if !r.Facts().Keyed || slices.Contains(c.Reasons, r) {
+// setWaits writes what a task waits for after a move from a state and its reasons. A reason that the
+// task keeps keeps its key, and one that is Keyed UntilItRuns also in the queue.
+func setWaits(tx *Tx, seq int64, from task.State, reasons []task.Reason, c task.Change) error {
+	for _, r := range reasons {
+		keyed := r.Facts().Keyed
+		if keyed == task.NeverKeyed || slices.Contains(c.Reasons, r) || keyed == task.UntilItRuns && c.To == task.Queued {
 			continue
 		}
 		if _, err := tx.exec("DELETE FROM waits WHERE task = ? AND reason = ?", seq, string(r)); err != nil {
 			return err
 		}
 	}
+	if from == task.Queued && c.To != task.Running && c.To != task.Waiting { // a run ends them by EndWaits
+		if _, err := tx.EndWaits(seq); err != nil {
+			return err
+		}
+	}
 	for _, w := range c.Waits {
-		_, err := tx.exec("INSERT INTO waits (task, reason, key) VALUES (?, ?, ?) ON CONFLICT (task, reason) DO UPDATE SET key = excluded.key",
-			seq, string(w.Reason), string(w.Key))
+		_, err := tx.exec("INSERT INTO waits (task, reason, key, needs) VALUES (?, ?, ?, ?)"+
+			" ON CONFLICT (task, reason) DO UPDATE SET key = excluded.key, needs = excluded.needs", seq, string(w.Reason), string(w.Key), w.Needs)
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// EndWaits ends what a task waits for, and reports whether it waited.
+func (tx *Tx) EndWaits(seq int64) (waited bool, err error) {
+	if waited, err = tx.change("DELETE FROM waits WHERE task = ?", seq); err != nil {
+		return false, fmt.Errorf("end waits of task %d: %w", seq, err)
+	}
+	return waited, nil
 }
