@@ -3,6 +3,7 @@ package mailboxd_test
 import (
 	"go/ast"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -50,6 +51,25 @@ func TestOnlyTheTableOfReasonsListsReasons(t *testing.T) {
 	}
 	if !maps.Equal(found, ofOneReason) {
 		t.Errorf("the files that name reasons are\n%v\nwant\n%v", found, ofOneReason)
+	}
+}
+
+func TestThePageOfDialectsListsTheReasonsThatRequestersAreTold(t *testing.T) {
+	page, err := os.ReadFile("docs/dialects.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(page), "a list of reasons (")
+	list, _, _ = strings.Cut(list, ")")
+	want := []string{"`inbox`", "`oversight`"} // of tasks that are not held
+	for _, r := range task.Reasons() {
+		want = append(want, "`"+string(r)+"`")
+	}
+	got := strings.Split(list, ", ")
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("docs/dialects.md lists the reasons\n%v\nwant\n%v", got, want)
 	}
 }
 

@@ -175,8 +175,10 @@ func writeChange(tx *Transaction, state *core.State, e *core.Event, now time.Tim
 		return tx.Lease(state.Task(e.Task).Task, c.Token, now)
 	case *core.Offered:
 		return tx.Deliver(e.Task)
+	case *core.Added, nil: // written before its number was known; an event alone
+		return nil
 	}
-	return nil
+	return errors.New("writeChange has no case for it")
 }
 
 // TaskLoader returns a Loader of one task. began says whether an attempt was started. The

@@ -3,6 +3,8 @@ package ledger_test
 import (
 	"context"
 	"errors"
+	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -22,6 +24,12 @@ func TestATaskComesBackAsItWasAdded(t *testing.T) {
 		Agent: "a", Requester: "r", Type: "t",
 		Deadline: time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC), Received: noon, Finished: time.Date(1969, 1, 1, 0, 0, 0, 0, time.UTC),
 		File: "tasks/a.jsonl", Offset: 1 << 40, Status: envelope.Partial, Kind: envelope.Timeout, Put: true, Delivered: true, Replaces: true,
+		Parent: 7, Depth: 3, Priority: -2,
+	}
+	for field, value := range reflect.ValueOf(want).Fields() {
+		if value.IsZero() && !slices.Contains([]string{"Seq", "Latest", "ResultSum"}, field.Name) { // which Add sets, or a result
+			t.Errorf("this test has no value for %s", field.Name)
+		}
 	}
 	seq := add(t, l, want)[0]
 	got, err := l.Task(ctx, seq)
