@@ -14,7 +14,7 @@ const (
 	held           = "state IN ('held', 'waiting', 'review')"
 	heldNamesQuery = "SELECT seq, id FROM tasks WHERE " + held
 	heldQuery      = "SELECT " + taskColumns + " FROM tasks WHERE " + held +
-		" AND agent = ? AND (-priority, seq) > (?, ?) ORDER BY priority DESC, seq LIMIT ?"
+		" AND agent = ? AND (-priority, seq) > (?, ?) ORDER BY priority DESC, seq"
 	countHeldQuery = "SELECT count(*) FROM tasks WHERE " + held +
 		" AND agent = ? AND state = ? AND (? = '' OR instr(',' || reasons || ',', ',' || ? || ',') > 0)"
 )
@@ -38,7 +38,7 @@ func (r *Reader) HeldNames(ctx context.Context) ([]HeldName, error) {
 // Held returns up to limit tasks of an agent that are held, wait for it, or are in review, in the
 // order in which they start. It begins after a position.
 func (r *Reader) Held(ctx context.Context, agent string, after task.Position, limit int) ([]task.Task, error) {
-	tasks, err := all(ctx, r.read, scanTask, heldQuery, agent, -after.Priority, after.Seq, limit)
+	tasks, err := all(ctx, r.read, scanTask, heldQuery+upTo(limit), agent, -after.Priority, after.Seq)
 	if err != nil {
 		return nil, fmt.Errorf("list held tasks of agent %s: %w", agent, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"mailboxd/internal/decisions/task"
 )
@@ -11,13 +12,17 @@ import (
 // A task that needs some of a budget waits for it if it is held for nothing else, or was woken and is
 // in the queue.
 const waitingQuery = `SELECT w.task, t.state, w.reason, w.key, w.needs FROM waits w JOIN tasks t ON t.seq = w.task
-	WHERE w.key = ? AND (t.state = 'held' AND (w.needs = '' OR t.reasons = w.reason) OR t.state = 'queued') ORDER BY w.task LIMIT ?`
+	WHERE w.key = ? AND (t.state = 'held' AND (w.needs = '' OR t.reasons = w.reason) OR t.state = 'queued') ORDER BY w.task`
+
+// upTo is the clause of a limit. SQLite prepares a statement again each time a limit is bound to it,
+// which takes ten times as long as a short query.
+func upTo(limit int) string { return " LIMIT " + strconv.Itoa(limit) }
 
 // Waiting returns the tasks that wait for what a key names, up to limit, the oldest first.
 func (r *Reader) Waiting(ctx context.Context, key task.Key, limit int) ([]task.Waiter, error) {
 	waiters, err := all(ctx, r.read, func(r row) (w task.Waiter, err error) {
 		return w, r.Scan(&w.Task, &w.State, &w.Reason, &w.Key, &w.Needs)
-	}, waitingQuery, string(key), limit)
+	}, waitingQuery+upTo(limit), string(key))
 	if err != nil {
 		return nil, fmt.Errorf("list tasks that wait for %s: %w", key, err)
 	}
