@@ -68,12 +68,9 @@ func (d *Dispatcher) StopRun(ctx context.Context, row task.Task, by core.By) (bo
 
 // HeldSeqs are the tasks that a look compares with the result files.
 func (d *Dispatcher) HeldSeqs() (seqs []int64) {
-	names, err := d.Ledger.HeldNames(context.Background())
+	seqs, _, err := d.Ledger.HeldNames(context.Background())
 	if err != nil {
 		panic(err)
-	}
-	for _, n := range names {
-		seqs = append(seqs, n.Seq)
 	}
 	return seqs
 }

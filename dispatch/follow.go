@@ -164,14 +164,9 @@ func (st *steps) retryLater(row task.Task, err error) {
 // with 40,000 held tasks, checking them one by one took most of the time of reading 4,096
 // lines.
 func (st *steps) adoptPlaced(ctx context.Context) {
-	names, err := st.Ledger.HeldNames(ctx)
+	seqs, ids, err := st.Ledger.HeldNames(ctx)
 	if err != nil && ctx.Err() == nil {
 		st.FaultLog.Report(store.Judging, task.Task{}, err)
-	}
-	var seqs []int64
-	var ids []envelope.ID
-	for _, n := range names {
-		seqs, ids = append(seqs, n.Seq), append(ids, n.ID)
 	}
 	for _, row := range st.Runs.NeedingApproval() {
 		seqs, ids = append(seqs, row.Seq), append(ids, row.ID)

@@ -19,20 +19,17 @@ const (
 		" AND agent = ? AND state = ? AND (? = '' OR instr(',' || reasons || ',', ',' || ? || ',') > 0)"
 )
 
-// A HeldName names a task that is held, waits for its agent, or is in review.
-type HeldName struct {
-	Seq int64
-	ID  envelope.ID
-}
-
-// HeldNames returns the names of all tasks that are held, wait for their agents, or are in review,
-// in no order. It reads only an index: every look at the mailbox asks it.
-func (r *Reader) HeldNames(ctx context.Context) ([]HeldName, error) {
-	names, err := all(ctx, r.read, func(r row) (n HeldName, err error) { return n, r.Scan(&n.Seq, &n.ID) }, heldNamesQuery)
+// HeldNames returns the Seqs and the ids of all tasks that are held, wait for their agents, or are in
+// review, in no order. It reads only an index: every look at the mailbox asks it.
+func (r *Reader) HeldNames(ctx context.Context) (seqs []int64, ids []envelope.ID, err error) {
+	ids, err = all(ctx, r.read, func(r row) (id envelope.ID, err error) {
+		seqs = append(seqs, 0)
+		return id, r.Scan(&seqs[len(seqs)-1], &id)
+	}, heldNamesQuery)
 	if err != nil {
-		return nil, fmt.Errorf("list names of held tasks: %w", err)
+		return nil, nil, fmt.Errorf("list names of held tasks: %w", err)
 	}
-	return names, nil
+	return seqs, ids, nil
 }
 
 // Held returns up to limit tasks of an agent that are held, wait for it, or are in review, in the

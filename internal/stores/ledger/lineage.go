@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/decisions/task"
@@ -10,17 +11,16 @@ import (
 
 // CountChildren counts the revisions that runs of a task have asked for.
 func (tx *Tx) CountChildren(task int64) (int, error) {
-	n, _, err := first(context.Background(), tx.write, one[int], "SELECT count(*) FROM tasks WHERE parent = ? AND parent <> 0", task)
-	if err != nil {
-		return 0, fmt.Errorf("count children of task %d: %w", task, err)
-	}
-	return n, nil
+	return countChildren(background, tx.write, task, math.MaxInt64)
 }
 
-// ChildrenBefore counts those of them that were asked for before the revision
-// with this Seq.
+// ChildrenBefore counts those of them that were asked for before the revision with this Seq.
 func (r *Reader) ChildrenBefore(ctx context.Context, task, seq int64) (int, error) {
-	n, _, err := first(ctx, r.read, one[int], "SELECT count(*) FROM tasks WHERE parent = ? AND parent <> 0 AND seq < ?", task, seq)
+	return countChildren(ctx, r.read, task, seq)
+}
+
+func countChildren(ctx context.Context, s *statements, task, before int64) (int, error) {
+	n, _, err := first(ctx, s, one[int], "SELECT count(*) FROM tasks WHERE parent = ? AND parent <> 0 AND seq < ?", task, before)
 	if err != nil {
 		return 0, fmt.Errorf("count children of task %d: %w", task, err)
 	}

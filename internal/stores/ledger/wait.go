@@ -14,8 +14,7 @@ import (
 const waitingQuery = `SELECT w.task, t.state, w.reason, w.key, w.needs FROM waits w JOIN tasks t ON t.seq = w.task
 	WHERE w.key = ? AND (t.state = 'held' AND (w.needs = '' OR t.reasons = w.reason) OR t.state = 'queued') ORDER BY w.task`
 
-// upTo is the clause of a limit. SQLite prepares a statement again each time a limit is bound to it,
-// which takes ten times as long as a short query.
+// upTo is the clause of a limit. SQLite prepares a statement again each time a limit is bound to it.
 func upTo(limit int) string { return " LIMIT " + strconv.Itoa(limit) }
 
 // Waiting returns the tasks that wait for what a key names, up to limit, the oldest first.
