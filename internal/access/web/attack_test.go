@@ -189,7 +189,7 @@ func TestWithoutASessionNothingIsShown(t *testing.T) {
 	}
 	origin, _, _ := strings.Cut(w.open(), "/#")
 	stranger := &visitor{w: w, http: &http.Client{Transport: loopback}, origin: origin}
-	for _, path := range []string{"/", "/tasks", "/tasks/deploy-api-4.2", "/live", "/tasks/migrate-invoices/output", "/events"} {
+	for _, path := range []string{"/", "/tasks", "/tasks/deploy-api-4.2", "/live", "/live?output=migrate-invoices", "/events"} {
 		status, text := stranger.get(path)
 		if status != http.StatusUnauthorized || strings.Contains(text, "deploy") || strings.Contains(text, w.dir) {
 			t.Errorf("GET %s = %d, %s; want 401 and nothing of the mailbox", path, status, text)

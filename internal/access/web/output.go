@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,24 +19,77 @@ import (
 	"mailboxd/internal/running/runner"
 )
 
-// output streams what a running agent writes, from its beginning: a server-sent event for each
-// part, with a JSON string.
-func (s *server) output(w http.ResponseWriter, r *http.Request) {
-	dir, err := s.runDir(r)
+// mostOutputs is how many outputs a browser follows over its connection.
+const mostOutputs = 64
+
+// live streams the numbers of new events, and the outputs that the tabs of a browser show: a page asks for itself again
+// when it sees a number. The id of each is the sequence number of the ledger, so a browser that lost the connection goes
+// on from the event that it saw last.
+func (s *server) live(w http.ResponseWriter, r *http.Request) {
+	rd, _, err := s.opts.Location.Connect(r.Context())
 	if err != nil {
-		s.failWith(w, r, err)
+		s.failWith(w, r, err) // the browser asks again
 		return
 	}
-	out := live.NewWriter(w)
-	if err := out.Send("event: begin\ndata: 0\n\n"); err != nil {
+	rd.Close()
+	stream := live.Begin(w, live.StartOf(r))
+	ctx, stop := context.WithCancel(r.Context())
+	defer stop()
+	var following sync.WaitGroup
+	following.Go(func() { s.followEvents(ctx, stream, stop) })
+	names := slices.Compact(slices.Sorted(slices.Values(r.URL.Query()["output"])))
+	for _, name := range names[:min(len(names), mostOutputs)] {
+		if id, err := envelope.ParseID(name); err == nil {
+			out := stream.Output(name)
+			following.Go(func() { s.followOutput(ctx, id, out) })
+		}
+	}
+	_ = stream.Serve(ctx) // the browser is gone
+	stop()
+	following.Wait()
+}
+
+// retryTime is how long a stream without a daemon waits before it looks again.
+const retryTime = time.Second
+
+// followEvents follows the events of the daemon, and of the next one after it, until ctx ends. Another ledger ends it.
+func (s *server) followEvents(ctx context.Context, stream *live.Stream, stop func()) {
+	for up := true; ctx.Err() == nil; {
+		rd, daemon, err := s.opts.Location.Connect(ctx)
+		if err == nil {
+			if !up {
+				stream.Say("up")
+			}
+			up = true
+			err = daemon.Follow(ctx, "", stream.Last(), func(e client.Event) error { stream.Set(e.Seq); return nil })
+			rd.Close()
+		}
+		if said, ok := errors.AsType[*client.Error](err); ok && said.Kind == client.Conflict {
+			stream.Say("anew") // the ledger was begun anew
+			stop()
+			return
+		}
+		if up {
+			stream.Say("down")
+		}
+		up = false
+		select {
+		case <-ctx.Done():
+		case <-time.After(retryTime):
+		}
+	}
+}
+
+// followOutput sends what the run of a task writes, until it is over.
+func (s *server) followOutput(ctx context.Context, id envelope.ID, out *live.Output) {
+	defer out.End()
+	found, err := s.details(ctx, id)
+	if err != nil || len(found.Runs) == 0 || found.Runs[len(found.Runs)-1].Dir == "" {
 		return
 	}
-	tail := newOutputTail(dir, out)
+	tail := newOutputTail(found.Runs[len(found.Runs)-1].Dir, out)
 	defer tail.Close()
-	err = tail.Follow(r.Context(), rarely(time.Now, func() bool { return s.ended(r) }))
-	if err == nil && r.Context().Err() == nil {
-		_ = out.Send("event: end\ndata: 0\n\n") // the browser is gone otherwise
-	}
+	_ = tail.Follow(ctx, rarely(time.Now, func() bool { return s.ended(ctx, id) })) // the page shows what is there
 }
 
 // newOutputTail copies the output of a run for people.
@@ -62,62 +116,18 @@ func rarely(now func() time.Time, ask func() bool) func() bool {
 	}
 }
 
-// runDir returns the directory of the last run of a task.
-func (s *server) runDir(r *http.Request) (string, error) {
-	found, err := s.details(r)
-	if err == nil && (len(found.Runs) == 0 || found.Runs[len(found.Runs)-1].Dir == "") {
-		err = &client.Error{Kind: client.NoTask, Message: "the task has no run with an output"}
-	}
-	if err != nil {
-		return "", err
-	}
-	return found.Runs[len(found.Runs)-1].Dir, nil
-}
-
-func (s *server) details(r *http.Request) (client.TaskDetails, error) {
-	id, err := envelope.ParseID(idOf(r))
-	if err != nil {
-		return client.TaskDetails{}, &client.Error{Kind: client.NoTask, Message: "there is no such task"}
-	}
-	rd, _, err := s.opts.Location.Connect(r.Context())
+// details asks the daemon about a task.
+func (s *server) details(ctx context.Context, id envelope.ID) (client.TaskDetails, error) {
+	rd, _, err := s.opts.Location.Connect(ctx)
 	if err != nil {
 		return client.TaskDetails{}, err
 	}
 	defer rd.Close()
-	return rd.Details(r.Context(), id)
+	return rd.Details(ctx, id)
 }
 
 // ended reports whether the run of a task is over. Without a daemon nobody knows.
-func (s *server) ended(r *http.Request) bool {
-	found, err := s.details(r)
+func (s *server) ended(ctx context.Context, id envelope.ID) bool {
+	found, err := s.details(ctx, id)
 	return err == nil && found.Task.State != task.Running
-}
-
-// live streams the numbers of new events: a page asks for itself again when it sees one. The id
-// of each is the sequence number of the ledger, so a browser that lost the connection, or found
-// no daemon, goes on from the event that it saw last.
-func (s *server) live(w http.ResponseWriter, r *http.Request) {
-	after := live.StartOf(r)
-	rd, daemon, err := s.opts.Location.Connect(r.Context())
-	if err != nil {
-		s.failWith(w, r, err) // the browser asks again
-		return
-	}
-	defer rd.Close()
-	out := live.NewWriter(w)
-	if out.Send("retry: 1000\n\n") != nil {
-		return
-	}
-	beat := live.NewBeat(out, after)
-	var beating sync.WaitGroup
-	ctx, stop := context.WithCancel(r.Context())
-	defer beating.Wait()
-	defer stop()
-	beating.Go(func() { beat.Serve(ctx, stop) })
-	err = daemon.Follow(ctx, "", after, func(e client.Event) error { beat.Set(e.Seq); return nil })
-	if said, ok := errors.AsType[*client.Error](err); ok && said.Kind == client.Conflict {
-		_ = out.Send("id: 0\nevent: anew\ndata: 0\n\n") // the ledger was begun anew
-	} else if r.Context().Err() == nil {
-		_ = out.Send("event: down\ndata: 0\n\n")
-	}
 }

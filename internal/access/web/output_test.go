@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -41,7 +42,8 @@ func (connection) SetWriteDeadline(time.Time) error { return nil }
 func TestACharacterThatIsWrittenInPartsIsShownWhole(t *testing.T) {
 	for _, name := range []string{runner.StdoutFile, runner.StderrFile} {
 		dir, w := t.TempDir(), connection{httptest.NewRecorder()}
-		tail := newOutputTail(dir, live.NewWriter(w))
+		stream := live.Begin(w, -1)
+		tail := newOutputTail(dir, stream.Output("t1"))
 		for _, part := range []string{"gr\xc3", "\xbcn\n"} {
 			write(t, filepath.Join(dir, name), part)
 			if err := tail.Copy(); err != nil {
@@ -49,6 +51,11 @@ func TestACharacterThatIsWrittenInPartsIsShownWhole(t *testing.T) {
 			}
 		}
 		if err := tail.Close(); err != nil {
+			t.Fatal(err)
+		}
+		ended, stop := context.WithCancel(t.Context())
+		stop()
+		if err := stream.Serve(ended); err != nil {
 			t.Fatal(err)
 		}
 		if text := w.Body.String(); !strings.Contains(text, "ü") || strings.Contains(text, "\uFFFD") {

@@ -64,17 +64,6 @@ func TestTheOutputOfARunningAgentIsLive(t *testing.T) {
 	b.enter(w.open())
 	b.visit("/tasks/slow")
 	b.sees("Building", "Starting the services", "Running the slow tests")
-	look := func(hidden bool) {
-		eval[bool](b, fmt.Sprintf(`(Object.defineProperty(document, "hidden", {value: %t, configurable: true}),
-			document.dispatchEvent(new Event("visibilitychange")))`, hidden))
-	}
-	eval[bool](b, `(window.opened = [], window.EventSource = class extends EventSource {
-		constructor(url) { super(url); window.opened.push(url) }
-	}, true)`)
-	look(true) // a hidden tab has no connection, and gets both back
-	look(false)
-	b.until(`window.opened.some(u => u.endsWith("/output")) && window.opened.some(u => u.startsWith("/live"))`)
-	b.sees("Running the slow tests")
 	w.do(func(daemon *client.Client) error {
 		_, err := daemon.Cancel(t.Context(), "slow", client.ControlOptions{})
 		return err

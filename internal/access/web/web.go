@@ -177,7 +177,6 @@ func (s *server) routes() http.Handler {
 		mux.HandleFunc("GET "+path, text(s.page(show), s.fail))
 	}
 	mux.HandleFunc("GET /live", s.streams.Limit(s.live))
-	mux.HandleFunc("GET /tasks/{id}/output", s.streams.Limit(s.output))
 	mux.HandleFunc("POST /tasks/{id}/{verb}", s.act)
 	mux.HandleFunc("POST /agents/{verb}", s.steer)
 	mux.HandleFunc("POST /decisions/{id}", s.prove)

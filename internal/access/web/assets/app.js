@@ -92,7 +92,7 @@ async function refresh() {
       again = false;
       refresh();
     }
-  }, Math.max(300, 2 * took));
+  }, Math.max(150, 2 * took));
 }
 
 function show(page) {
@@ -127,77 +127,79 @@ function state(now) {
   }
 }
 
-// The stream says which event is the newest. It is closed while nobody looks: a browser has six
-// connections to a host.
-let stream = null;
-let stale = !last; // the page is an error, or the stream was lost
-function listen() {
-  if (!$("#link") || document.hidden) return;
-  stream?.close();
-  stream = new EventSource("/live?after=" + last);
-  stream.onopen = () => {
+// The connection says which event is the newest, and what the agent writes. All tabs have one, if the browser can share it.
+let port = null;
+let stale = !last; // the page is an error, or the connection was lost
+let output = null, ended = null; // where the output is shown, and where it is over
+function connect() {
+  const file = new URL("/live.js" + new URL(import.meta.url).search, location);
+  const join = (to) => {
+    port = to;
+    port.onmessage = receive;
+    want();
+  };
+  const alone = () => {
+    const { port1, port2 } = new MessageChannel();
+    import(file).then((live) => live.serve(port1));
+    join(port2);
+  };
+  if (!window.SharedWorker) return alone();
+  const rule = window.trustedTypes?.createPolicy("live", { createScriptURL: (url) => url });
+  const worker = new SharedWorker(rule?.createScriptURL(file) ?? file, { type: "module" });
+  worker.onerror = alone;
+  join(worker.port);
+}
+
+// shown is where the output of a run is shown that is not over.
+function shown() {
+  const pre = $("pre[data-output]");
+  return document.hidden || pre === ended ? null : pre;
+}
+
+// want says what this tab wants: nothing while nobody looks.
+function want() {
+  const now = shown();
+  if (now !== output) output?.removeAttribute("data-keep");
+  if (now && now !== output) {
+    now.setAttribute("data-keep", "");
+    now.scrollTop = now.scrollHeight;
+  }
+  output = now;
+  port?.postMessage(document.hidden ? null : { last, output: now?.dataset.output });
+}
+
+function receive({ data }) {
+  if (data.state === "anew") location.reload();
+  else if (data.state === "lost" || data.state === "down") {
+    stale = true;
+    if (data.state === "down") state("down");
+    else refresh(); // finds out who is gone
+  } else if (data.state === "live") {
     state("live");
     if (stale) refresh();
     stale = false;
-  };
-  stream.onmessage = (e) => {
-    last = Number(e.data);
+  }
+  if (data.last > last) {
+    last = data.last;
     state("live");
     refresh();
-  };
-  stream.addEventListener("anew", () => location.reload());
-  const retry = () => {
-    stale = true;
-    stream.close();
-    setTimeout(listen, 1000);
-  };
-  stream.addEventListener("down", () => {
-    state("down");
-    retry();
-  });
-  stream.onerror = () => {
-    refresh(); // finds out who is gone
-    retry();
-  };
+  }
+  if (!data.id || data.id !== output?.dataset.output) return;
+  const low = output.scrollHeight - output.scrollTop - output.clientHeight < 40;
+  if (data.text !== undefined && output.textContent !== data.text) output.textContent = data.text;
+  if (low) output.scrollTop = output.scrollHeight;
+  if (data.end) {
+    ended = output;
+    want();
+    refresh();
+  }
 }
 document.addEventListener("visibilitychange", () => {
-  if (document.hidden) {
-    stream?.close();
-    output?.source.close();
-    output?.pre.removeAttribute("data-keep");
-    output = null;
-  } else if ($("#link")) {
-    refresh();
-    listen();
-  }
+  if (!document.hidden && port) refresh();
+  want();
 });
-
-// Output of a running agent.
-let output = null;
-function follow() {
-  const pre = $("pre[data-output]");
-  if (!pre || document.hidden || output?.pre === pre) return;
-  output?.source.close();
-  const source = new EventSource(pre.dataset.output);
-  output = { pre, source };
-  pre.setAttribute("data-keep", "");
-  pre.scrollTop = pre.scrollHeight;
-  const most = 64 << 10;
-  let anew = false; // what is shown stays until there is something else
-  source.addEventListener("begin", () => (anew = true));
-  source.onmessage = (e) => {
-    const low = pre.scrollHeight - pre.scrollTop - pre.clientHeight < 40;
-    const text = (anew ? "" : pre.textContent) + JSON.parse(e.data);
-    anew = false;
-    pre.textContent = text.slice(-most);
-    if (low) pre.scrollTop = pre.scrollHeight;
-  };
-  source.addEventListener("end", () => {
-    source.close();
-    pre.removeAttribute("data-keep");
-    refresh();
-  });
-}
+addEventListener("pagehide", () => port?.postMessage(null));
+addEventListener("pageshow", (e) => e.persisted && want());
 
 // go shows another URL of the same page, such as another filter.
 let typing = 0;
@@ -226,7 +228,7 @@ document.addEventListener("submit", (e) => {
 
 // ready connects what is new on the page.
 function ready() {
-  follow();
+  if (port && shown() !== output) want();
   announce();
 }
 
@@ -279,4 +281,4 @@ document.addEventListener("keydown", (e) => {
 
 if (location.hash === "#text") $("#text")?.focus();
 ready();
-listen();
+if ($("#link")) connect();
