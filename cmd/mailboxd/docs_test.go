@@ -185,6 +185,8 @@ var standIns = map[string]string{
 	"loginctl":    `case $1 in enable-linger) touch ~/.lingers ;; disable-linger) rm ~/.lingers ;; *) [ -e ~/.lingers ] && echo yes || echo no ;; esac`,
 	"journalctl":  "exit 0",
 	"notify-send": "exit 0",
+	"curl":        `case $* in *--remote-name-all*) exit 0 ;; esac; PATH=${PATH#*:} exec curl "$@"`, // it reaches only sockets
+	"sudo":        "exit 0",
 	"go":          `if [ "$1 $2" = "run ./cmd/mailboxd" ]; then shift 2; exec mailboxd "$@"; fi; exit 0`, // CI runs the rest
 }
 

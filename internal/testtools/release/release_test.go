@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -15,6 +16,13 @@ type checkout struct {
 	t   *testing.T
 	dir string
 	env []string // added to the environment of its commands
+
+	signers string // the file of those whose signature counts
+}
+
+// with is the checkout for a subtest, with more variables.
+func (c *checkout) with(t *testing.T, env ...string) *checkout {
+	return &checkout{t: t, dir: c.dir, env: slices.Concat(c.env, env), signers: c.signers}
 }
 
 // copyOfTree copies what git has or would add of this tree, so that a test before a commit has it too.

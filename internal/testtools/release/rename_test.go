@@ -41,8 +41,7 @@ func TestARenamedTreeIsWhole(t *testing.T) {
 	}
 }
 
-func TestAPathThatIsNoneIsRefused(t *testing.T) {
-	tree := copyOfTree(t)
+func refusePaths(t *testing.T, tree *checkout) {
 	for _, args := range [][]string{nil, {""}, {"nope..x/"}, {"a b"}, {"a", "b"}} {
 		out, code := tree.run("release/rename", args...)
 		if code != 2 || strings.Count(out, "\n") != 1 || !strings.HasPrefix(out, "release/rename: ") {
