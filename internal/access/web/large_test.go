@@ -11,7 +11,7 @@ import (
 )
 
 func TestTextOfTwiceTheSizeNeedsNoScrollingToTheSide(t *testing.T) {
-	slowtest.Require(t, "it looks at each page twice")
+	slowtest.Require(t, "it looks at each page three times")
 	b, w := lively(t, func(w *world) { w.addClaude("claude", answerToShow) })
 	for id, words := range map[string]string{
 		"修正する": "時計のテストが毎晩失敗する理由を調べて直してください",
@@ -27,17 +27,20 @@ func TestTextOfTwiceTheSizeNeedsNoScrollingToTheSide(t *testing.T) {
 	for _, c := range []struct {
 		width int64
 		size  string
-	}{{1280, "200%"}, {640, "100%"}} {
+	}{{1280, "200%"}, {640, "100%"}, {390, "200%"}} {
 		b.do(chromedp.EmulateViewport(c.width, 900))
 		for _, p := range all {
 			b.visit(p.path)
-			b.sees(p.sees)
+			b.until(fmt.Sprintf(`document.body.textContent.includes(%q)`, p.sees)) // rows below the screen are not rendered
 			wide := eval[int](b, `(document.documentElement.style.fontSize = "`+c.size+`", document.documentElement.scrollWidth - document.documentElement.clientWidth)`)
 			if wide > 0 {
 				t.Errorf("%s at %d pixels with text of %s is %d pixels too wide", p.name, c.width, c.size, wide)
 			}
 			if eval[bool](b, `(e => e.scrollWidth > e.clientWidth)(document.querySelector("nav"))`) {
 				t.Errorf("%s at %d pixels with text of %s: the navigation bar scrolls to the side", p.name, c.width, c.size)
+			}
+			if eval[bool](b, `[...document.querySelectorAll(".columns")].some(e => getComputedStyle(e).gridTemplateColumns.includes(" "))`) {
+				t.Errorf("%s at %d pixels with text of %s has two columns", p.name, c.width, c.size)
 			}
 			const narrow = `[...document.querySelectorAll("a.name")].some(a => a.offsetParent && a.getBoundingClientRect().width < 20)`
 			if eval[bool](b, narrow) {
