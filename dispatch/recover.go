@@ -49,6 +49,7 @@ func (re *recovery) recover(ctx context.Context) error {
 	if err := re.recoverOpen(ctx); err != nil {
 		return err
 	}
+	re.steps.router.wakeAll() // the rules may have changed
 	return errors.Join(re.Canceller.CancelAgain(ctx), re.Messenger.ResumeNotifications(ctx))
 }
 

@@ -107,6 +107,26 @@ func TestAFreeAgentIsChosenForTheTaskWithTheHighestPriority(t *testing.T) {
 	close(finish)
 }
 
+func TestAfterAStartOrAReloadATaskWithoutAnAgentIsDecidedByTheRulesOfThen(t *testing.T) {
+	for name, change := range map[string]func(e *engine, rules func()){
+		"a start":  func(e *engine, rules func()) { e.end(); rules(); e.start() },
+		"a reload": func(e *engine, rules func()) { rules(); e.ReevaluateAll() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, refuse, finish := newRoutingEngine(t)
+			defer close(finish)
+			e.start()
+			e.must(e.Pause(t.Context(), store.Everyone, me))
+			e.send("t1", "*")
+			e.await("t1", task.Held)
+			e.must(e.Idle(t.Context()))
+			change(e, func() { refuse("a"); refuse("b") })
+			e.await("t1", task.Done) // although no agent is free
+			e.wantResult("t1", `"rejected"`)
+		})
+	}
+}
+
 func TestATaskWithoutAnAgentEndsAtItsDeadlineUnderAnOperatorsHold(t *testing.T) {
 	e, _, finish := newRoutingEngine(t)
 	defer close(finish)
