@@ -104,7 +104,7 @@ func (rt *router) choose(ctx, work context.Context, p pass) error {
 			return nil
 		}
 		isDue := p.due && !row.Until.IsZero() && !row.Until.After(now)
-		if !free && !isDue && !p.all {
+		if !free && !isDue && !p.all || !core.Unbound(row) {
 			continue
 		}
 		if row, err := rt.decide(work, row.Seq, load); err != nil && ctx.Err() == nil {
