@@ -64,10 +64,13 @@ func TestTabReachesEachElement(t *testing.T) {
 	for _, p := range pages {
 		b.visit(p.path)
 		b.sees(p.sees)
-		for range 600 {
-			b.do(chromedp.KeyEvent(kb.Tab))
-			if eval[bool](b, `(e => e.reached ? true : (e.reached = true, false))(document.activeElement)`) {
-				break
+		for round := 1; round <= 3 && (round == 1 || eval[string](b, unreached) != ""); round++ { // a row may have come meanwhile
+			reach := fmt.Sprintf(`(e => e.reached === %[1]d || (e.reached = %[1]d, false))(document.activeElement)`, round)
+			for range 600 {
+				b.do(chromedp.KeyEvent(kb.Tab))
+				if eval[bool](b, reach) {
+					break
+				}
 			}
 		}
 		if left := eval[string](b, unreached); left != "" {

@@ -60,7 +60,7 @@ func (s scenario) play(ctx context.Context, dir, daemon string) (seen []record, 
 func (s scenario) finish(ctx context.Context, site *site, w *witness) error {
 	for {
 		var all page
-		if err := site.get(ctx, "/v1/tasks?limit=1000&state=running", &all); err != nil {
+		if err := site.get(ctx, "/v1/tasks?limit=1000&state=running&revisions=all", &all); err != nil {
 			return err
 		}
 		for _, t := range all.Tasks {
