@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/go-json-experiment/json"
 )
@@ -152,12 +153,21 @@ func (s *site) unseen(args []string) []string {
 	return append(slices.Clone(args), "--unseen")
 }
 
+// longestRun is after how long a command is killed: serve --once waits for an agent that nobody tells to
+// go on, and for budget that a task in an inbox has reserved.
+const longestRun = time.Minute
+
 // run runs a command of the build and returns its exit code and what it printed.
 func (s *site) run(args ...string) string {
 	cmd := s.command(args...)
 	var out, complaints bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaints
-	err := cmd.Run()
+	err := cmd.Start()
+	if err == nil {
+		late := time.AfterFunc(longestRun, func() { _ = cmd.Process.Kill() })
+		defer late.Stop()
+		err = cmd.Wait()
+	}
 	if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended {
 		return err.Error()
 	}
