@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -204,7 +205,9 @@ func (w *world) read() {
 		w.mu.Lock()
 		w.terminal.WriteByte(b)
 		w.mu.Unlock()
-		if text += string(b); strings.HasSuffix(text, "to confirm: ") || strings.HasSuffix(text, "for this decision alone.") || strings.HasSuffix(text, "and approves nothing.") {
+		text += string(b)
+		asks := func(end string) bool { return strings.HasSuffix(text, end) }
+		if slices.ContainsFunc([]string{"to confirm: ", "for this decision alone.", "and approves nothing."}, asks) {
 			w.asked <- text
 			text = ""
 		} else if link := linkPattern.FindString(text); link != "" && b == '\n' {

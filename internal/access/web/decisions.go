@@ -208,14 +208,19 @@ func (d *decisions) end(one *decision, err error) {
 // decide begins a decision about exactly what the page showed.
 func (s *server) decide(w http.ResponseWriter, r *http.Request, daemon *client.Client, id envelope.ID) {
 	begun, err := s.readDecision(r, daemon, id)
+	s.begin(w, r, begun, err)
+}
+
+// begin has a person prove what was read of a form, on a page of its own.
+func (s *server) begin(w http.ResponseWriter, r *http.Request, one job, err error) {
 	if err == nil {
-		err = s.decisions.add(begun)
+		err = s.decisions.add(one)
 	}
 	if err != nil {
 		s.failWith(w, r, err)
 		return
 	}
-	http.Redirect(w, r, "/decisions/"+begun.ID, http.StatusSeeOther)
+	http.Redirect(w, r, "/decisions/"+one.ID, http.StatusSeeOther)
 }
 
 // newDecision returns a decision with a number for the terminal. A line is that of a new passkey.

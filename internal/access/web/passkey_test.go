@@ -146,6 +146,17 @@ func TestAPasskeyWithoutItsPersonDecidesNothing(t *testing.T) {
 	}
 }
 
+// signsForNobody has the passkey sign without asking for its person.
+func (b *tab) signsForNobody() {
+	b.t.Helper()
+	b.do(chromedp.Evaluate[chromedp.Void](`{
+		const form = document.querySelector("form[data-passkey]"), options = JSON.parse(form.dataset.passkey);
+		options.userVerification = "discouraged";
+		form.dataset.passkey = JSON.stringify(options);
+	}`))
+	b.do(chromedp.Click(`form[data-passkey] button`))
+}
+
 // TestTheDaemonRefusesAPasskeyThatVerifiedNobody has the browser sign a decision without asking
 // for its person, as a page of another program may.
 func TestTheDaemonRefusesAPasskeyThatVerifiedNobody(t *testing.T) {
@@ -155,12 +166,7 @@ func TestTheDaemonRefusesAPasskeyThatVerifiedNobody(t *testing.T) {
 	}
 	b.do(chromedp.Click(`button[data-verb=approve]`))
 	b.sees("Use your passkey")
-	b.do(chromedp.Evaluate[chromedp.Void](`{
-		const form = document.querySelector("form[data-passkey]"), options = JSON.parse(form.dataset.passkey);
-		options.userVerification = "discouraged";
-		form.dataset.passkey = JSON.stringify(options);
-	}`))
-	b.do(chromedp.Click(`form[data-passkey] button`))
+	b.signsForNobody()
 	b.sees("Nothing was decided", "person was not verified")
 	w.refusal(task.KindApprovalRefused, "the person was not verified")
 	if row := w.details("deploy-api-4.2").Task; row.State != task.Held {

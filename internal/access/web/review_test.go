@@ -120,14 +120,23 @@ func TestAWorktreeTaskIsReviewedAndAppliedByKeyboardAlone(t *testing.T) {
 	w.applied("t1", "terminal")
 }
 
-func TestAWorktreeTaskIsReviewedAndAppliedWithAPasskey(t *testing.T) {
-	slowtest.Require(t, "it restarts the daemon")
+// coderWithPasskey is a browser with a passkey that the daemon wants, and the world of withCoder with more configuration.
+func coderWithPasskey(t *testing.T, more string) (*tab, *world) {
+	t.Helper()
 	b := browser(t)
 	w, _ := withCoder(t)
 	fmt.Fprintln(w.person)
 	b.enter(w.link())
 	b.authenticator()
-	w.require(w.enrol(b))
+	line := w.enrol(b)
+	appendTo(t, w.config, more)
+	w.require(line)
+	return b, w
+}
+
+func TestAWorktreeTaskIsReviewedAndAppliedWithAPasskey(t *testing.T) {
+	slowtest.Require(t, "it restarts the daemon")
+	b, w := coderWithPasskey(t, "")
 	w.reviewing(b, "t1")
 	b.do(chromedp.Click(`button[data-verb=approve]`))
 	b.sees("Use your passkey", "- before")
@@ -174,15 +183,7 @@ func (b *tab) signs(what string) {
 
 func TestAWorktreeTaskGoesFromTheFormToTheWorkingTreeByKeyboardAndPasskey(t *testing.T) {
 	slowtest.Require(t, "it presses Tab many times")
-	b := browser(t)
-	w, _ := withCoder(t)
-	fmt.Fprintln(w.person)
-	b.enter(w.link())
-	b.authenticator()
-	line := w.enrol(b)
-	appendTo(t, w.config, "approval: {self: confirm}\n")
-	w.require(line)
-
+	b, w := coderWithPasskey(t, "approval: {self: confirm}\n")
 	b.visit("/tasks")
 	b.tabTo(`a[href="/send"]`)
 	b.do(chromedp.KeyEvent(kb.Enter))

@@ -52,14 +52,7 @@ func (s *server) proveSending(w http.ResponseWriter, r *http.Request, one sendin
 		return
 	}
 	begun, err := s.beginSending(r.Context(), one, session)
-	if err == nil {
-		err = s.decisions.add(begun)
-	}
-	if err != nil {
-		s.failWith(w, r, err)
-		return
-	}
-	http.Redirect(w, r, "/decisions/"+begun.ID, http.StatusSeeOther)
+	s.begin(w, r, begun, err)
 }
 
 // beginSending asks the daemon which proof a sending needs.
@@ -284,7 +277,8 @@ func ifUnchanged(at reader.Location, row client.Task, one sending) sending {
 func hasRevision(ctx context.Context, daemon *client.Client, id envelope.ID, shown int) error {
 	found, err := daemon.Details(ctx, id)
 	if err == nil && found.Task.Revision != shown {
-		err = &client.Error{Kind: client.Conflict, Message: fmt.Sprintf("%s has revision %d now, and the page showed %d; look at it again", id, found.Task.Revision, shown)}
+		why := fmt.Sprintf("%s has revision %d now, and the page showed %d; look at it again", id, found.Task.Revision, shown)
+		err = &client.Error{Kind: client.Conflict, Message: why}
 	}
 	return err
 }

@@ -29,7 +29,7 @@ func (c *checkout) with(t *testing.T, env ...string) *checkout {
 func copyOfTree(t *testing.T) *checkout {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("git is not installed")
+		t.Skip("git is not installed, which copies the tree")
 	}
 	here := &checkout{t: t, dir: "../../.."}
 	files := here.must("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")

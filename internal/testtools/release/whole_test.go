@@ -36,7 +36,7 @@ func arch(t *testing.T) string {
 	names := map[string]string{"x86_64": "amd64", "aarch64": "arm64"}
 	name := names[unix.ByteSliceToString(system.Machine[:])]
 	if name == "" {
-		t.Skip("a release has no program for this machine")
+		t.Skip("a release has programs for amd64 and arm64, and none for this machine")
 	}
 	return name
 }
@@ -306,7 +306,7 @@ func changeBytes(t *testing.T, a *checkout) {
 func requireTool(t *testing.T, name string) {
 	t.Helper()
 	if _, err := exec.LookPath(name); err != nil {
-		t.Skipf("%s is not installed", name)
+		t.Skipf("%s is not installed, which reads or makes files of a release; .ci/run installs it", name)
 	}
 }
 

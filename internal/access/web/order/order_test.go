@@ -18,8 +18,15 @@ func TestAFormBecomesTheCommandThatSends(t *testing.T) {
 	}{
 		"words": {url.Values{"agent": {"claude"}, "words": {"-x\r\n; rm"}}, []string{"ask", "--no-wait", "--", "claude", "-"}, "-x\r\n; rm", "words     -x"},
 		"all": {
-			url.Values{"agent": {"claude"}, "words": {"fix"}, "in": {"/home/ada"}, "worktree": {"1"}, "tokens": {"10"}, "usd_cents": {"20"}, "priority": {"-9"}, "approval": {"post"}},
-			[]string{"ask", "--no-wait", "--approval=post", "--tokens=10", "--usd-cents=20", "--priority=-9", "--in=/home/ada", "--worktree", "--", "claude", "-"}, "fix",
+			url.Values{
+				"agent": {"claude"}, "words": {"fix"}, "in": {"/home/ada"}, "worktree": {"1"},
+				"tokens": {"10"}, "usd_cents": {"20"}, "priority": {"-9"}, "approval": {"post"},
+			},
+			[]string{
+				"ask", "--no-wait", "--approval=post", "--tokens=10", "--usd-cents=20", "--priority=-9",
+				"--in=/home/ada", "--worktree", "--", "claude", "-",
+			},
+			"fix",
 			"    words     fix\n    in        /home/ada\n    worktree  yes\n    approval  post\n    tokens    10\n    usd_cents 20\n    priority  -9\n",
 		},
 		"anyone": {url.Values{"agent": {"*"}, "words": {"--fix"}}, []string{"send", "--agent=*", "--type=task", "--description=--fix"}, "", "--fix"},
