@@ -56,24 +56,18 @@ func (re *recovery) recover(ctx context.Context) error {
 // recoverOpen continues all open tasks in the order of their acceptance.
 func (re *recovery) recoverOpen(ctx context.Context) error {
 	cursor := &queueCursor{}
-	for after := int64(0); ; {
-		rows, err := re.Ledger.Unfinished(ctx, after, store.PageSize)
+	for row, err := range re.Reader.Unfinished(ctx) {
+		if err == nil {
+			err = re.queueBefore(ctx, cursor, row.Seq)
+		}
+		if err == nil {
+			err = re.resume(ctx, row)
+		}
 		if err != nil {
 			return err
 		}
-		for _, row := range rows {
-			if err := re.queueBefore(ctx, cursor, row.Seq); err != nil {
-				return err
-			}
-			if err := re.resume(ctx, row); err != nil {
-				return err
-			}
-			after = row.Seq
-		}
-		if len(rows) < store.PageSize {
-			return re.queueBefore(ctx, cursor, math.MaxInt64)
-		}
 	}
+	return re.queueBefore(ctx, cursor, math.MaxInt64)
 }
 
 // A queueCursor is the position up to which the queued tasks of the ledger are read.

@@ -29,9 +29,9 @@ func (p *Preparer) spending(tx *store.Transaction, row task.Task, run task.Run) 
 	if s.Ancestors, err = p.ancestors(tx, row.Parent); err != nil {
 		return s, err
 	}
-	s.Balances = map[core.LimitKey]task.Balance{}
+	s.Balances = map[task.Key]task.Balance{}
 	for _, a := range s.Accounts(run) {
-		if s.Balances[core.KeyOf(a)], err = tx.Balance(a.Owner, a.Day); err != nil {
+		if s.Balances[a.Key()], err = tx.Balance(a.Owner, a.Day); err != nil {
 			return s, err
 		}
 	}
@@ -70,7 +70,7 @@ func (p *Preparer) budgetsOf(ctx context.Context, row task.Task) (keys []task.Ke
 	keys = []task.Key{task.BudgetKey(row.Seq)}
 	for _, run := range runs {
 		for _, a := range run.Terms.Accounts {
-			if key := task.AccountKey(a.Owner, a.Day); !slices.Contains(keys, key) {
+			if key := a.Key(); !slices.Contains(keys, key) {
 				keys = append(keys, key)
 			}
 		}

@@ -170,7 +170,7 @@ func (s *server) retry(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer rd.Close()
-	one, err := s.retrying(r.Context(), daemon, ids[:min(len(ids), mostRetried)])
+	one, err := retrying(r.Context(), s.opts.Location, daemon, ids[:min(len(ids), mostRetried)])
 	if err != nil {
 		s.failWith(w, r, err)
 		return
@@ -179,7 +179,7 @@ func (s *server) retry(w http.ResponseWriter, r *http.Request) {
 }
 
 // retrying is a sending that retries tasks.
-func (s *server) retrying(ctx context.Context, daemon *client.Client, ids []string) (sending, error) {
+func retrying(ctx context.Context, at reader.Location, daemon *client.Client, ids []string) (sending, error) {
 	var lines strings.Builder
 	var shown []client.Task
 	for _, text := range ids {
@@ -200,7 +200,7 @@ func (s *server) retrying(ctx context.Context, daemon *client.Client, ids []stri
 		title = "Retry 1 task"
 	}
 	return sending{title, lines.String(), func(ctx context.Context) (string, error) {
-		return "/tasks?state=open", retryAll(ctx, s.opts.Location, shown)
+		return "/tasks?state=open", retryAll(ctx, at, shown)
 	}}, nil
 }
 

@@ -12,7 +12,7 @@ import (
 type Spending struct {
 	Own       task.TreeCost             // of the task, if it has a budget
 	Ancestors []Ancestor                // nearest first, up to and including one that Lends
-	Balances  map[LimitKey]task.Balance // of the accounts that Accounts returns
+	Balances  map[task.Key]task.Balance // of the accounts that Accounts returns
 }
 
 // An Ancestor is a task above another task.
@@ -34,7 +34,7 @@ func (a *Ancestor) Lends() bool {
 // lends.
 func (a *Ancestor) limit() Limit {
 	l := Limit{
-		Key: LimitKey{Task: a.Task.Seq}, name: "its parent " + string(a.Task.ID),
+		Key: task.BudgetKey(a.Task.Seq), name: "its parent " + string(a.Task.ID),
 		budget: a.Run.Terms.Budget, spent: a.Tree.Spent, reserved: a.Tree.Reserved,
 	}
 	if !a.Lends() {
@@ -125,7 +125,7 @@ func (s *Spending) amount(u Unit, run, lender task.Run) (amount *int64, short *S
 		}
 	}
 	own := run.Terms.Budget
-	take(Limit{Key: LimitKey{Task: run.Task}, name: "the task", budget: own, spent: s.Own.Spent, reserved: s.Own.Reserved}, nil)
+	take(Limit{Key: task.BudgetKey(run.Task), name: "the task", budget: own, spent: s.Own.Spent, reserved: s.Own.Reserved}, nil)
 	for _, a := range s.Ancestors {
 		take(a.limit(), nil)
 	}
@@ -135,8 +135,8 @@ func (s *Spending) amount(u Unit, run, lender task.Run) (amount *int64, short *S
 	}
 	for _, a := range run.Terms.Accounts {
 		if !inReservation(u, a, lender) {
-			b := s.Balances[KeyOf(a)]
-			take(Limit{Key: KeyOf(a), name: a.Owner, budget: a.Limit, spent: b.Spent, reserved: b.Reserved}, need)
+			b := s.Balances[a.Key()]
+			take(Limit{Key: a.Key(), name: a.Owner, budget: a.Limit, spent: b.Spent, reserved: b.Reserved}, need)
 		}
 	}
 	if short != nil {
@@ -148,5 +148,5 @@ func (s *Spending) amount(u Unit, run, lender task.Run) (amount *int64, short *S
 // inReservation reports whether the lender's reservation already includes the account.
 func inReservation(u Unit, a task.Account, lender task.Run) bool {
 	return *u.limit(&lender.Reserved) != nil &&
-		slices.ContainsFunc(lender.Terms.Accounts, func(have task.Account) bool { return KeyOf(have) == KeyOf(a) })
+		slices.ContainsFunc(lender.Terms.Accounts, func(have task.Account) bool { return have.Key() == a.Key() })
 }

@@ -50,7 +50,7 @@ func TestARunTakesWhatIsLeftOfAnAccountToItsLastToken(t *testing.T) {
 	} {
 		account := accountOf("us", tokens(c.limit))
 		balance := task.Balance{Spent: envelope.Cost{Tokens: c.spent}, Reserved: envelope.Cost{Tokens: c.reserved}}
-		got, _, err := intend(core.Spending{Balances: map[core.LimitKey]task.Balance{core.KeyOf(account): balance}}, false, account)
+		got, _, err := intend(core.Spending{Balances: map[task.Key]task.Balance{account.Key(): balance}}, false, account)
 		short, lacks := errors.AsType[*core.Shortfall](err)
 		switch {
 		case c.want < 0 && (!lacks || short.Waits != c.waits):
@@ -63,7 +63,7 @@ func TestARunTakesWhatIsLeftOfAnAccountToItsLastToken(t *testing.T) {
 
 func TestATaskThatStaysInTheQueueIsNotMovedByAShortfall(t *testing.T) {
 	account := accountOf("us", tokens(10))
-	full := core.Spending{Balances: map[core.LimitKey]task.Balance{core.KeyOf(account): {Reserved: envelope.Cost{Tokens: 10}}}}
+	full := core.Spending{Balances: map[task.Key]task.Balance{account.Key(): {Reserved: envelope.Cost{Tokens: 10}}}}
 	if _, n, err := intend(full, true, account); n != 0 || err == nil {
 		t.Errorf("with Stay: %d events, %v; want none and the shortfall", n, err)
 	}
@@ -78,7 +78,7 @@ func TestATaskThatStaysInTheQueueIsNotMovedByAShortfall(t *testing.T) {
 // The amount that a parent has reserved is already counted in its accounts.
 func TestAChildDoesNotCountTwiceInTheAccountsOfItsParent(t *testing.T) {
 	ours, theirs := accountOf("us", tokens(10)), accountOf("them", tokens(10))
-	full := map[core.LimitKey]task.Balance{core.KeyOf(ours): {Reserved: envelope.Cost{Tokens: 10}}, core.KeyOf(theirs): {Reserved: envelope.Cost{Tokens: 10}}}
+	full := map[task.Key]task.Balance{ours.Key(): {Reserved: envelope.Cost{Tokens: 10}}, theirs.Key(): {Reserved: envelope.Cost{Tokens: 10}}}
 	parent := func(reserved envelope.Budget) core.Spending {
 		run := task.Run{Task: 1, Attempt: 1, Intent: noon, Reserved: reserved, Terms: task.Terms{Accounts: []task.Account{ours}}}
 		tree := task.TreeCost{Reserved: envelope.Cost{Tokens: 10}}

@@ -44,26 +44,9 @@ func UsedUp(limit envelope.Budget, b task.Balance) string {
 	return ""
 }
 
-// A LimitKey names a limit: of a task and its descendants, or of an account on a day.
-type LimitKey struct {
-	Task       int64
-	Owner, Day string
-}
-
-// Wait returns the key of a wait for the limit.
-func (k LimitKey) Wait() task.Key {
-	if k.Owner != "" {
-		return task.AccountKey(k.Owner, k.Day)
-	}
-	return task.BudgetKey(k.Task)
-}
-
-// KeyOf returns the key of an account.
-func KeyOf(a task.Account) LimitKey { return LimitKey{Owner: a.Owner, Day: a.Day} }
-
 // A Limit is a limit on the spending of runs.
 type Limit struct {
-	Key      LimitKey
+	Key      task.Key
 	name     string          // for messages
 	budget   envelope.Budget // an amount of nil is unlimited
 	spent    envelope.Cost
@@ -89,7 +72,7 @@ func (s *Shortfall) Wait() task.Wait {
 	if s.Need != nil {
 		need = *s.Need
 	}
-	return task.Wait{Reason: task.Capacity, Key: s.Limit.Key.Wait(), Needs: fmt.Sprintf("%d of %d %s", need, **s.Unit.limit(&s.Limit.budget), s.Unit.name)}
+	return task.Wait{Reason: task.Capacity, Key: s.Limit.Key, Needs: fmt.Sprintf("%d of %d %s", need, **s.Unit.limit(&s.Limit.budget), s.Unit.name)}
 }
 
 // StillShort reports whether an account has too little for a task that waits for it, as its Needs say.
@@ -136,8 +119,8 @@ func (l Limit) room(u Unit, need *int64) (left *int64, short *Shortfall) {
 func (l Limit) state(u Unit, need *int64) string {
 	spent, limit := *u.sum(&l.spent), **u.limit(&l.budget)
 	words := fmt.Sprintf("%s has spent %d of %d %s", l.name, spent, limit, u.name)
-	if l.Key.Day != "" {
-		words += " of " + l.Key.Day
+	if _, day, ofAccount := l.Key.Account(); ofAccount {
+		words += " of " + day
 	}
 	if need != nil && spent < limit {
 		words += fmt.Sprintf(", and the task may spend %d", *need)

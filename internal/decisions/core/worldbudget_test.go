@@ -145,9 +145,9 @@ func (w *world) spending(t *core.Task, run task.Run) (s core.Spending) {
 			break
 		}
 	}
-	s.Balances = map[core.LimitKey]task.Balance{}
+	s.Balances = map[task.Key]task.Balance{}
 	for _, a := range s.Accounts(run) {
-		s.Balances[core.KeyOf(a)] = w.balance(a.Owner, a.Day)
+		s.Balances[a.Key()] = w.balance(a.Owner, a.Day)
 	}
 	return s
 }
@@ -253,17 +253,18 @@ func (w *world) giveBack(name task.RunName, how task.Run, void bool) {
 
 // wake ends the waits for the budget that a run has released.
 func (w *world) wake(name task.RunName, r *task.Run) {
-	keys := []core.LimitKey{{Task: name.Task}}
+	keys := []task.Key{task.BudgetKey(name.Task)}
 	for _, a := range r.Terms.Accounts {
-		keys = append(keys, core.KeyOf(a))
+		keys = append(keys, a.Key())
 	}
 	if t := w.state.Task(name.Task); t != nil {
 		for _, above := range w.above(t.Parent) {
-			keys = append(keys, core.LimitKey{Task: above.Seq})
+			keys = append(keys, task.BudgetKey(above.Seq))
 		}
 	}
 	for seq, waits := range w.waits {
-		if key := waits.short.Limit.Key; slices.Contains(keys, key) && (key.Owner == "" || !core.StillShort(waits.short.Wait(), w.balance(key.Owner, key.Day))) {
+		owner, day, ofAccount := waits.short.Limit.Key.Account()
+		if slices.Contains(keys, waits.short.Limit.Key) && (!ofAccount || !core.StillShort(waits.short.Wait(), w.balance(owner, day))) {
 			delete(w.waits, seq)
 		}
 	}

@@ -35,10 +35,12 @@ type Waiter struct {
 // A Key names what a held task waits for. The zero value names nothing.
 type Key string
 
+// BudgetKeys is what the key of each budget begins with.
+const BudgetKeys = "budget:"
+
 const (
 	afterPrefix   = "after:"
-	budgetPrefix  = "budget:"
-	accountPrefix = budgetPrefix + "account:"
+	accountPrefix = BudgetKeys + "account:"
 )
 
 // AfterKey names the end of a task.
@@ -51,10 +53,13 @@ func (k Key) Task() (envelope.ID, bool) {
 }
 
 // BudgetKey names the budget of a task and its descendants.
-func BudgetKey(seq int64) Key { return Key(budgetPrefix + "task:" + strconv.FormatInt(seq, 10)) }
+func BudgetKey(seq int64) Key { return Key(BudgetKeys + "task:" + strconv.FormatInt(seq, 10)) }
 
 // AccountKey names an account on a day.
 func AccountKey(owner, day string) Key { return Key(accountPrefix + day + ":" + owner) }
+
+// Key names the account.
+func (a Account) Key() Key { return AccountKey(a.Owner, a.Day) }
 
 // Account returns the account that a key names, and whether it names one.
 func (k Key) Account() (owner, day string, names bool) {

@@ -30,7 +30,8 @@ func (r *Reader) Waiting(ctx context.Context, key task.Key, limit int) ([]task.W
 
 // BudgetsWaitedFor returns the keys of all budgets that tasks wait for.
 func (r *Reader) BudgetsWaitedFor(ctx context.Context) ([]task.Key, error) {
-	keys, err := all(ctx, r.read, one[task.Key], "SELECT DISTINCT key FROM waits WHERE key >= 'budget:' AND key < 'budget;'")
+	keys, err := all(ctx, r.read, one[task.Key], "SELECT DISTINCT key FROM waits WHERE key >= ? AND key < ?",
+		task.BudgetKeys, task.BudgetKeys+"\xff")
 	if err != nil {
 		return nil, fmt.Errorf("list budgets that tasks wait for: %w", err)
 	}
@@ -80,8 +81,6 @@ func setWaits(tx *Tx, seq int64, from task.State, reasons []task.Reason, c task.
 
 // EndWaits ends what a task waits for, and reports whether it waited.
 func (tx *Tx) EndWaits(seq int64) (waited bool, err error) {
-	if waited, err = tx.change("DELETE FROM waits WHERE task = ?", seq); err != nil {
-		return false, fmt.Errorf("end waits of task %d: %w", seq, err)
-	}
-	return waited, nil
+	defer wrap(&err, "end waits of task %d", seq)
+	return tx.change("DELETE FROM waits WHERE task = ?", seq)
 }
