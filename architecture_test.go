@@ -39,7 +39,7 @@ var rows = [][]string{
 	{"envelope"},           // types of the protocols
 	{ // support
 		"internal/cli/term", "internal/cli/exit", "internal/stores/dirtree", "internal/operating/metrics", "internal/testtools/fault",
-		"internal/mailboxd-needs-linux",
+		"internal/mailboxd-needs-linux", "internal/stores/seal",
 	},
 }
 
@@ -142,7 +142,7 @@ func judge(from, imported string) string {
 // waits or draws lots. They ask no clock.
 var pure = []string{
 	"internal/decisions/core", "internal/decisions/conversation", "internal/decisions/policy",
-	"internal/decisions/route", "internal/decisions/task", "internal/running/transcript",
+	"internal/decisions/route", "internal/decisions/task", "internal/running/transcript", "internal/stores/seal",
 }
 
 // fixed are the functions of envelope/dialect that a pure package may call: each depends

@@ -88,6 +88,7 @@ var ceilings = map[string]int{
 	"internal/access/web/order":               700,
 	"internal/access/web/timeline":            650,
 	"internal/running/worker":                 1451,
+	"internal/stores/seal":                    1150,
 	"internal/stores/worktree":                2643,
 	"release/internal/rename":                 150,
 	"mailbox":                                 4638,
