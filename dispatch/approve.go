@@ -136,7 +136,7 @@ func (ap *approvals) decideOne(ctx context.Context, row task.Task, d decision, a
 	case errors.Is(err, core.ErrStale):
 		return row, false, nil
 	case errors.Is(err, core.ErrTooLate) || errors.Is(err, core.ErrChanged):
-		ap.Timers.After(row.Seq, 0)
+		ap.Timers.Now(row.Seq)
 		return row, false, err
 	case isForbidden:
 		ap.Log(row).Warn().Stringer("by", d.person).Str("reason", forbidden.Reason).Msg("approval refused")

@@ -144,3 +144,33 @@ func (e *engine) cancelSome(dice *rand.Rand, ids []string) {
 		}
 	}
 }
+
+// A task in an inbox keeps what it has reserved until somebody answers it, which nobody may do for days.
+func TestTheEngineIsIdleWhenTheRestWaitsForBudgetThatATaskInAnInboxHas(t *testing.T) {
+	e := newEngine(t)
+	e.judge = sharing(100)
+	e.start()
+	e.send("fetched", "editor", budget(60))
+	e.await("fetched", task.Waiting)
+	e.send("waiter", "quick", budget(60))
+	e.isIdle("a task waits for the budget of one in an inbox")
+	e.wantHeld("waiter", task.Capacity)
+
+	e.restart()
+	e.isIdle("so it does after a start")
+	e.wantHeld("waiter", task.Capacity)
+
+	e.must(e.Cancel(t.Context(), "fetched", core.By{Who: "tester"}))
+	e.isIdle("the budget is free")
+	e.await("waiter", task.Done)
+}
+
+// isIdle fails the test when the engine does not become idle.
+func (e *engine) isIdle(why string) {
+	e.t.Helper()
+	ctx, cancel := context.WithTimeout(e.t.Context(), 10*time.Second)
+	defer cancel()
+	if err := e.Idle(ctx); err != nil {
+		e.t.Fatalf("%s: Idle() = %v; the log says\n%s", why, err, e.log.String())
+	}
+}

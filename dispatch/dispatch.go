@@ -120,13 +120,13 @@ func (d *Dispatcher) Serve(ctx context.Context) error {
 const maxDue = 64
 
 // reevaluateDue reevaluates each task when its timer fires, until ctx ends. It never
-// reevaluates one task twice at the same time.
+// reevaluates one task twice at the same time, since a second call of its callback may hang too.
 func (d *Dispatcher) reevaluateDue(ctx, work context.Context) {
 	var inProgress sync.Map // by Seq
 	slots := make(chan struct{}, maxDue)
-	d.Timers.Serve(ctx, func(seq int64) {
+	d.Timers.Serve(ctx, func(seq int64, now bool) {
 		if _, busy := inProgress.LoadOrStore(seq, true); busy {
-			d.Timers.After(seq, store.RetryPause)
+			d.again(seq, now)
 			return
 		}
 		select {
@@ -136,10 +136,30 @@ func (d *Dispatcher) reevaluateDue(ctx, work context.Context) {
 		}
 		d.executor.Finishing.Go(func() {
 			defer func() { <-slots }()
+			defer d.checked(now)
 			defer inProgress.Delete(seq)
 			d.reevaluate(work, seq)
 		})
 	})
+}
+
+// again has a task checked after a pause, since it is being checked just now.
+func (d *Dispatcher) again(seq int64, now bool) {
+	if !now {
+		d.Timers.After(seq, store.RetryPause)
+		return
+	}
+	time.AfterFunc(store.RetryPause, func() {
+		d.Timers.Now(seq)
+		d.Queue.Done()
+	})
+}
+
+// checked ends what a timer of Now counts as busy.
+func (d *Dispatcher) checked(now bool) {
+	if now {
+		d.Queue.Done()
+	}
 }
 
 // Close closes the task files.
@@ -148,8 +168,8 @@ func (d *Dispatcher) Close() error {
 }
 
 // Idle blocks until ctx ends, or until no task is queued, running, finishing or in backoff, no
-// result is missing, and no notification or delivery is due. Tasks that wait for an agent, a
-// person or a message do not count.
+// result is missing, and no notification or delivery is due. Tasks that wait for an agent, a person, a
+// message or budget do not count: a run that may leave some of it is running.
 func (d *Dispatcher) Idle(ctx context.Context) error { return d.Queue.WaitIdle(ctx) }
 
 // Faults returns the current faults that concern more than one task, or a task file, oldest

@@ -104,7 +104,7 @@ func (st *steps) wakeAfter(ctx context.Context, ended task.Task) {
 	waiters, err := st.Ledger.Waiting(ctx, task.AfterKey(ended.ID), math.MaxInt)
 	st.retryLater(ended, err)
 	for _, w := range waiters {
-		st.Timers.After(w.Task, 0)
+		st.Timers.Now(w.Task)
 	}
 }
 

@@ -13,29 +13,29 @@ import (
 	"mailboxd/internal/decisions/task"
 )
 
-// enter counts what a task waits for that has no place in the queue: a pause between attempts, or
-// budget. leave ends that. Both follow the moves of the ledger, or the start of the daemon.
+// enter counts what a task waits for that has no place in the queue: a pause between attempts, which ends by
+// itself, or budget, which may not. leave ends that. Both follow the moves of the ledger, or the start of the
+// daemon.
 func (st *steps) enter(row task.Task) {
-	if !store.InBackoff(row) {
-		return
-	}
-	st.Queue.AddBusy()
-	if row.WaitsForBudget() {
+	switch {
+	case !store.InBackoff(row):
+	case row.WaitsForBudget():
 		st.Queue.AddBlocked()
+	default:
+		st.Queue.AddBusy()
 	}
 }
 
 // leave ends what enter counted, when the next step of the task is known.
 func (st *steps) leave(row task.Task) {
-	if !store.InBackoff(row) {
-		return
-	}
-	if row.WaitsForBudget() {
+	switch {
+	case !store.InBackoff(row):
+	case row.WaitsForBudget():
 		st.Queue.RemoveBlocked()
-	} else {
+	default:
 		st.Timers.EndBackoff(row.Seq)
+		st.Queue.Done()
 	}
-	st.Queue.Done()
 }
 
 // onHeld sets the timer of the next evaluation of a held task.
@@ -49,7 +49,7 @@ func (st *steps) onHeld(ctx context.Context, row task.Task) {
 		st.router.wake()
 	}
 	if st.executor.NeedlesslyPaused(row) {
-		st.Timers.After(row.Seq, 0) // the pause ended while the task was judged
+		st.Timers.Now(row.Seq) // the pause ended while the task was judged
 	}
 	if slices.Contains(row.Reasons, task.After) {
 		st.checkAfter(ctx, row)
@@ -69,7 +69,7 @@ func (st *steps) checkAfter(ctx context.Context, row task.Task) {
 	case err != nil:
 		st.Timers.After(row.Seq, store.RetryPause)
 	case over:
-		st.Timers.After(row.Seq, 0)
+		st.Timers.Now(row.Seq)
 	}
 }
 
@@ -100,7 +100,7 @@ func (st *steps) advance(ctx context.Context, row task.Task) {
 	case task.Review:
 		st.Timers.Set(row.Seq, row.Until)
 		if st.Box.HasResult(row.ID) {
-			st.Timers.After(row.Seq, 0) // a file placed during the run
+			st.Timers.Now(row.Seq) // a file placed during the run
 		}
 	case task.Done:
 		if !row.Put || !row.Delivered {
@@ -138,7 +138,7 @@ func (st *steps) ReevaluateAll() {
 // reevaluateSoon evaluates a held task again, unless it is in backoff.
 func (st *steps) reevaluateSoon(row task.Task) {
 	if !store.InBackoff(row) || row.WaitsForBudget() {
-		st.Timers.After(row.Seq, 0)
+		st.Timers.Now(row.Seq)
 	}
 }
 

@@ -44,7 +44,7 @@ func (p *Preparer) WakeLimited(ctx context.Context, agent string) {
 			return
 		}
 		if row.State == task.Held && slices.Contains(row.Reasons, task.ProviderLimit) {
-			p.Timers.After(row.Seq, 0)
+			p.Timers.Now(row.Seq)
 		}
 	}
 }

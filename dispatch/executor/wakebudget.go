@@ -57,7 +57,7 @@ func (p *Preparer) wakeFirst(ctx context.Context, keys []task.Key) error {
 				continue
 			}
 		}
-		p.Timers.After(first[0].Task, 0)
+		p.Timers.Now(first[0].Task)
 	}
 	return nil
 }

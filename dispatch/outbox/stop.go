@@ -83,7 +83,7 @@ func (cn *Canceller) RecoverDependents(ctx context.Context, row task.Task) error
 		return err
 	}
 	if parent.State == task.Done {
-		cn.Timers.After(parent.Seq, 0) // fires when recovery has found all runs
+		cn.Timers.Now(parent.Seq) // fires when recovery has found all runs
 	}
 	return nil
 }

@@ -31,13 +31,14 @@ type Shared struct {
 
 // NewShared makes the shared state, with no agent paused.
 func NewShared(parts Parts, agents Agents, opts Options) *Shared {
+	queue := schedule.NewQueue(opts.Workers, opts.Queue, opts.PerRequester, agents.Limit)
 	return &Shared{
 		Parts:       parts,
 		Agents:      agents,
 		Opts:        opts,
 		FaultLog:    NewFaultLog(opts.Log),
-		Timers:      schedule.NewTimers(),
-		Queue:       schedule.NewQueue(opts.Workers, opts.Queue, opts.PerRequester, agents.Limit),
+		Timers:      schedule.NewTimers(queue.AddBusy),
+		Queue:       queue,
 		Runs:        newRunSet(),
 		Pauses:      NewPauses(nil),
 		ResultLocks: newResultLocks(),

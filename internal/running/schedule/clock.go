@@ -12,13 +12,13 @@ import (
 type clockTimers struct {
 	now func() time.Time
 
-	mu   sync.Mutex          // guards next and heap
-	next map[int64]time.Time // the one timer of a task
-	heap timerHeap           // the timers of next, and stale later ones
+	mu   sync.Mutex      // guards next and heap
+	next map[int64]timer // the one timer of a task
+	heap timerHeap       // the timers of next, and stale later ones
 }
 
 func newClockTimers(now func() time.Time) *clockTimers {
-	return &clockTimers{now: now, next: map[int64]time.Time{}}
+	return &clockTimers{now: now, next: map[int64]timer{}}
 }
 
 // bootClock returns the time since boot, including sleep.
@@ -30,35 +30,35 @@ func bootClock() time.Time {
 	return time.Unix(now.Unix())
 }
 
-// add adds a timer, and reports whether it is the task's earliest.
+// add adds a timer, and reports whether it is the task's earliest, or the first one of Now.
 func (c *clockTimers) add(t timer) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if at, set := c.next[t.seq]; set && !t.at.Before(at) {
+	if before, set := c.next[t.seq]; set && !t.at.Before(before.at) && (before.now || !t.now) {
 		return false
 	}
-	c.next[t.seq] = t.at
+	c.next[t.seq] = t
 	heap.Push(&c.heap, t)
 	return true
 }
 
-// due removes and returns the tasks whose time has come, and returns the wait until the
-// next timer; a negative wait means that there is none.
-func (c *clockTimers) due() (seqs []int64, wait time.Duration) {
+// due removes and returns the timers whose time has come, and returns the wait until the
+// next one; a negative wait means that there is none.
+func (c *clockTimers) due() (over []timer, wait time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.now()
 	for len(c.heap) > 0 && !c.heap[0].at.After(now) {
 		t := heap.Pop(&c.heap).(timer)
-		if at, set := c.next[t.seq]; set && at.Equal(t.at) {
+		if c.next[t.seq] == t {
 			delete(c.next, t.seq)
-			seqs = append(seqs, t.seq)
+			over = append(over, t)
 		}
 	}
 	if len(c.heap) == 0 {
-		return seqs, -1
+		return over, -1
 	}
-	return seqs, min(c.heap[0].at.Sub(now), recheck)
+	return over, min(c.heap[0].at.Sub(now), recheck)
 }
 
 // timerHeap orders timers by their time.

@@ -14,6 +14,7 @@ const recheck = time.Minute
 type timer struct {
 	at  time.Time
 	seq int64
+	now bool // the engine isn't idle before its task was checked
 }
 
 // Timers keeps the timers of all tasks. A timer is a hint: its receiver reads the task's
@@ -23,15 +24,16 @@ type Timers struct {
 	changed chan struct{}
 	wall    *clockTimers
 	boot    *clockTimers
+	busy    func()
 
 	mu       sync.Mutex          // guards backoffs
 	backoffs map[int64]time.Time // ends of pauses between attempts, on the boot clock
 }
 
-// NewTimers returns Timers without any timer.
-func NewTimers() *Timers {
+// NewTimers returns Timers without any timer. It calls busy for each timer of Now.
+func NewTimers(busy func()) *Timers {
 	return &Timers{
-		changed: make(chan struct{}, 1), backoffs: map[int64]time.Time{},
+		busy: busy, changed: make(chan struct{}, 1), backoffs: map[int64]time.Time{},
 		wall: newClockTimers(func() time.Time { return time.Now().Round(0) }), // strips the monotonic clock
 		boot: newClockTimers(bootClock),
 	}
@@ -48,6 +50,14 @@ func (t *Timers) Set(seq int64, at time.Time) {
 // After sets a timer after a pause, independent of changes of the wall clock.
 func (t *Timers) After(seq int64, pause time.Duration) {
 	if t.boot.add(timer{at: t.boot.now().Add(pause), seq: seq}) {
+		t.wake()
+	}
+}
+
+// Now has a task checked at once. The engine isn't idle before that.
+func (t *Timers) Now(seq int64) {
+	if t.boot.add(timer{at: t.boot.now(), seq: seq, now: true}) {
+		t.busy()
 		t.wake()
 	}
 }
@@ -85,25 +95,25 @@ func (t *Timers) BackoffLeft(seq int64) time.Duration {
 	return max(0, end.Sub(t.boot.now()))
 }
 
-// due removes and returns the tasks whose time has come, and returns the wait until the
-// next timer; a negative wait means that there is none.
-func (t *Timers) due() (seqs []int64, wait time.Duration) {
-	seqs, wait = t.wall.due()
+// due removes and returns the timers whose time has come, and returns the wait until the
+// next one; a negative wait means that there is none.
+func (t *Timers) due() (over []timer, wait time.Duration) {
+	over, wait = t.wall.due()
 	more, other := t.boot.due()
 	if wait < 0 || other >= 0 && other < wait {
 		wait = other
 	}
-	return append(seqs, more...), wait
+	return append(over, more...), wait
 }
 
-// Serve calls fire for each task whose time has come, until ctx ends.
-func (t *Timers) Serve(ctx context.Context, fire func(seq int64)) {
+// Serve calls fire for each task whose time has come, until ctx ends. now says that its timer is one of Now.
+func (t *Timers) Serve(ctx context.Context, fire func(seq int64, now bool)) {
 	next := time.NewTimer(recheck)
 	defer next.Stop()
 	for {
-		seqs, wait := t.due()
-		for _, seq := range seqs {
-			fire(seq)
+		over, wait := t.due()
+		for _, o := range over {
+			fire(o.seq, o.now)
 		}
 		if wait < 0 {
 			next.Stop()

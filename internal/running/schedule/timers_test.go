@@ -18,12 +18,42 @@ func startAll(functions ...func()) *sync.WaitGroup {
 	return &group
 }
 
+// dueOf returns the tasks that are due.
+func dueOf(t *Timers) (seqs []int64, wait time.Duration) {
+	over, wait := t.due()
+	for _, o := range over {
+		seqs = append(seqs, o.seq)
+	}
+	return seqs, wait
+}
+
+func TestTheEngineIsBusyUntilATaskIsCheckedThatIsToBeCheckedNow(t *testing.T) {
+	boot, busy := time.Unix(1000, 0), 0
+	timers := NewTimers(func() { busy++ })
+	timers.boot.now = func() time.Time { return boot }
+	timers.After(1, 0)
+	timers.Now(1) // also when its time has come already
+	timers.Now(1)
+	timers.After(2, time.Second)
+	timers.Now(2)
+	if over, _ := timers.due(); busy != 2 || len(over) != 2 || !over[0].now || !over[1].now {
+		t.Errorf("due = %+v, and the engine is busy with %d; want both tasks once, and 2", over, busy)
+	}
+	timers.Now(2)
+	timers.After(3, 0)
+	boot = boot.Add(time.Second)
+	over, _ := timers.due()
+	if busy != 3 || len(over) != 2 || !over[0].now || over[1].now {
+		t.Errorf("due = %+v, and the engine is busy with %d; want task 2 and then 3 alone without being busy, and 3", over, busy)
+	}
+}
+
 func TestTimersFireInOrderAndOnTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		timers := NewTimers()
+		timers := NewTimers(func() {})
 		fired := make(chan int64, 9)
-		serving := startAll(func() { timers.Serve(ctx, func(seq int64) { fired <- seq }) })
+		serving := startAll(func() { timers.Serve(ctx, func(seq int64, _ bool) { fired <- seq }) })
 		now := time.Now()
 		timers.Set(3, now.Add(3*time.Hour))
 		timers.Set(1, now.Add(time.Second))
@@ -54,17 +84,17 @@ func TestTimersFireInOrderAndOnTime(t *testing.T) {
 }
 
 func TestATaskHasOneTimerItsEarliest(t *testing.T) {
-	timers := NewTimers()
+	timers := NewTimers(func() {})
 	now := time.Now()
 	for i := range 1000 {
 		timers.Set(1, now.Add(time.Duration(1000-i%500)*time.Millisecond))
 	}
 	timers.wall.now = func() time.Time { return now.Add(501 * time.Millisecond) }
-	if seqs, wait := timers.due(); !slices.Equal(seqs, []int64{1}) {
+	if seqs, wait := dueOf(timers); !slices.Equal(seqs, []int64{1}) {
 		t.Errorf("due = %v, %s; want task 1, once", seqs, wait)
 	}
 	timers.wall.now = func() time.Time { return now.Add(time.Hour) }
-	if seqs, _ := timers.due(); len(seqs) > 0 {
+	if seqs, _ := dueOf(timers); len(seqs) > 0 {
 		t.Errorf("due later = %v; want nothing more", seqs)
 	}
 }
@@ -72,16 +102,16 @@ func TestATaskHasOneTimerItsEarliest(t *testing.T) {
 func TestAPauseIsAsLongAsItWasMeantHoweverTheWallClockIsSet(t *testing.T) {
 	for name, wallStep := range map[string]time.Duration{"not set": 0, "set back": -time.Hour, "set forward": time.Hour} {
 		wall, boot := time.Unix(1e9, 0), time.Unix(1000, 0)
-		timers := NewTimers()
+		timers := NewTimers(func() {})
 		timers.wall.now, timers.boot.now = func() time.Time { return wall }, func() time.Time { return boot }
 		timers.StartBackoff(1, time.Minute)
 		timers.After(2, time.Minute)
 		wall, boot = wall.Add(59*time.Second+wallStep), boot.Add(59*time.Second)
-		if seqs, wait := timers.due(); len(seqs) > 0 || wait != time.Second || timers.BackoffLeft(1) != time.Second {
+		if seqs, wait := dueOf(timers); len(seqs) > 0 || wait != time.Second || timers.BackoffLeft(1) != time.Second {
 			t.Errorf("%s: after 59 s due = %v, %v, left %v; want nothing, and a second", name, seqs, wait, timers.BackoffLeft(1))
 		}
 		boot = boot.Add(time.Second) // asleep or awake
-		if seqs, _ := timers.due(); !slices.Equal(seqs, []int64{1, 2}) || timers.BackoffLeft(1) != 0 {
+		if seqs, _ := dueOf(timers); !slices.Equal(seqs, []int64{1, 2}) || timers.BackoffLeft(1) != 0 {
 			t.Errorf("%s: after a minute due = %v, left %v; want both tasks, 0", name, seqs, timers.BackoffLeft(1))
 		}
 	}
@@ -89,11 +119,11 @@ func TestAPauseIsAsLongAsItWasMeantHoweverTheWallClockIsSet(t *testing.T) {
 
 func TestATimeOfDayGoesByTheWallClock(t *testing.T) {
 	wall, boot := time.Unix(1e9, 0), time.Unix(1000, 0)
-	timers := NewTimers()
+	timers := NewTimers(func() {})
 	timers.wall.now, timers.boot.now = func() time.Time { return wall }, func() time.Time { return boot }
 	timers.Set(1, wall.Add(time.Hour))
 	wall = wall.Add(time.Hour) // somebody has set it
-	if seqs, _ := timers.due(); !slices.Equal(seqs, []int64{1}) {
+	if seqs, _ := dueOf(timers); !slices.Equal(seqs, []int64{1}) {
 		t.Errorf("due = %v; want task 1", seqs)
 	}
 }
@@ -106,7 +136,7 @@ func TestTheNextTimerIsTheEarlierOneOfBothClocks(t *testing.T) {
 		{30 * time.Second, 0, 30 * time.Second},
 		{0, 30 * time.Second, 30 * time.Second},
 	} {
-		timers := NewTimers()
+		timers := NewTimers(func() {})
 		timers.wall.now, timers.boot.now = func() time.Time { return wall }, func() time.Time { return boot }
 		if c.wall > 0 {
 			timers.Set(1, wall.Add(c.wall))
