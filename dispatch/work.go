@@ -53,7 +53,7 @@ type WorkDecider struct {
 func (d WorkDecider) data(data map[string]any) map[string]any {
 	data["by"] = d.Who
 	if d.Digest != "" {
-		data["patch_sha256"] = d.Digest
+		data[task.PatchDigest] = d.Digest
 	}
 	if d.Proof.Kind != "" {
 		data["proof"] = d.Proof.Kind

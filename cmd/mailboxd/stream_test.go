@@ -67,7 +67,8 @@ var unstable = []struct {
 	{regexp.MustCompile(`state/mailboxd/[^/"]+/`), `state/mailboxd/BOX/`},
 	{regexp.MustCompile(`"uid":\d+`), `"uid":0`},
 	{regexp.MustCompile(`process \d+`), "process 0"},
-	{regexp.MustCompile(`"digest":"[0-9a-f]+"`), `"digest":"SUM"`}, // covers the path of the test program
+	{regexp.MustCompile(`"digest":"[0-9a-f]+"`), `"digest":"SUM"`},               // covers the path of the test program
+	{regexp.MustCompile(`"result_sha256":"[0-9a-f]+"`), `"result_sha256":"SUM"`}, // covers times
 	{regexp.MustCompile(`"rules_digest":"[0-9a-f]+"`), `"rules_digest":"SUM"`},
 	{regexp.MustCompile(`(\.review",.*"hash":)"[0-9a-f]+"`), `$1"SUM"`}, // covers times
 	{regexp.MustCompile(`"message":\d+`), `"message":0`},                // counts notifications, which may be sent together

@@ -89,6 +89,7 @@ func (w *Writer) DecideOn(tx *Transaction, seq int64, approvals bool, c core.Com
 // write makes events durable, and applies them to the state that they were decided on. The
 // request belongs to the task that the events add.
 func write(tx *Transaction, state *core.State, events []core.Event, request []byte, now time.Time) error {
+	digests := resultDigests(events)
 	for i := range events {
 		e := &events[i]
 		if added, ok := e.Change.(*core.Added); ok {
@@ -107,7 +108,7 @@ func write(tx *Transaction, state *core.State, events []core.Event, request []by
 		if e.Kind == "" {
 			continue
 		}
-		if err := tx.Log(storedEvent(state, e, now)); err != nil {
+		if err := tx.Log(withResult(storedEvent(state, e, now), digests[i])); err != nil {
 			return err
 		}
 	}

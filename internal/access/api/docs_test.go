@@ -62,7 +62,8 @@ func generated(t *testing.T) string {
 		status, means, _ := strings.Cut(c.comment, ": ")
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", c.value, status, means)
 	}
-	fmt.Fprint(&b, "\n## Event kinds\n\nOther kinds may be added.\n\n| kind | what happened |\n|---|---|\n")
+	fmt.Fprint(&b, "\n## Event kinds\n\nOther kinds may be added. The event that sets a result has its SHA-256 as `result_sha256`, and the end of a run in a\n",
+		"worktree that of its patch as `patch_sha256`.\n\n| kind | what happened |\n|---|---|\n")
 	for _, k := range task.EventKinds() {
 		fmt.Fprintf(&b, "| `%s` | %s |\n", k, k.Sentence())
 	}

@@ -133,6 +133,15 @@ func (w *world) checkMove(t *core.Task, c *core.Moved, e core.Event) {
 	}
 }
 
+// checkVouched wants an event for readers beside each new result: the event has the digest of the result in the ledger.
+func (w *world) checkVouched(events []core.Event, e core.Event) {
+	moved, ok := e.Change.(*core.Moved)
+	shown := func(other core.Event) bool { return other.Task == e.Task && other.Kind != "" }
+	if ok && moved.Result != nil && !slices.ContainsFunc(events, shown) {
+		w.fail("task %d gets a result, and readers see no event about it", e.Task)
+	}
+}
+
 func (w *world) end(seq int64, c *core.Moved) {
 	if c.To != task.Done {
 		return

@@ -363,6 +363,7 @@ func (w *world) commit(events []core.Event, offset int) {
 	}
 	for _, e := range events {
 		w.check(e)
+		w.checkVouched(events, e)
 	}
 	kept := events
 	if w.bug != nil && w.bug.journal != nil {

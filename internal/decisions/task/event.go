@@ -19,3 +19,9 @@ type Event struct {
 	Of       int64          // the Seq of that revision, to save a lookup; 0: unknown
 	Data     jsontext.Value // a JSON object; nil for an empty one
 }
+
+// The names of digests in the data of events: hexadecimal SHA-256.
+const (
+	ResultDigest = "result_sha256" // of the result that the event sets
+	PatchDigest  = "patch_sha256"  // of the work of the run that the event ends, or that a person decided about
+)

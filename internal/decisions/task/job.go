@@ -77,6 +77,9 @@ type Outcome struct {
 	// no reply in time. It contains the question. Hold is Reply then.
 	Unanswered envelope.Result
 
+	// Patch is the SHA-256 of the kept work of the run in its worktree; "" for none.
+	Patch string
+
 	// RefusedHosts are the hosts that the gate of the run's sandbox refused.
 	RefusedHosts []RefusedHost
 

@@ -32,6 +32,9 @@ func (o Outcome) EndData() map[string]any {
 	if level := o.Result.Output.Enforcement[envelope.ControlFilesystem]; level != "" {
 		data["sandbox"] = string(level)
 	}
+	if o.Patch != "" {
+		data[PatchDigest] = o.Patch
+	}
 	if o.Result.Error != (envelope.Error{}) {
 		data["error"] = o.Result.Error.Kind
 		data["message"] = o.Result.Error.Message

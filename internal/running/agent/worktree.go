@@ -127,6 +127,7 @@ func (g *Agent) keepWork(j task.Job, o task.Outcome) task.Outcome {
 		o.Result.Review.Ask("the task was sent to edit files, and its worktree has no change")
 	}
 	if err == nil && ok && c.Work.File != "" {
+		o.Patch = c.Work.Digest
 		o.Result.Artifacts = append(o.Result.Artifacts, envelope.Ref{Kind: "diff", URI: fileURI(g.opts.Worktrees.PatchFile(c))})
 	}
 	return o

@@ -324,6 +324,8 @@ var (
 	ofRequest = regexp.MustCompile(`^events of [a-z0-9-]+$`)
 	// short is as much of an id that a build makes up as names it.
 	short = regexp.MustCompile(`"short_id": ?"[0-9a-f]{4,8}(-[0-9a-f-]*)?"`)
+	// result is the digest of a result, which has times.
+	result = regexp.MustCompile(`"result_sha256": ?"[0-9a-f]{64}"`)
 	// secret is a lease.
 	secret = regexp.MustCompile(`"lease": ?"[^"]+"`)
 )
@@ -335,6 +337,7 @@ func masked(text string) string {
 	text = counted.ReplaceAllString(text, `"$1":N`)
 	text = below.ReplaceAllString(text, `"$1":"HASH"$2`)
 	text = short.ReplaceAllString(text, `"short_id":"SHORT"`)
+	text = result.ReplaceAllString(text, `"result_sha256":"HASH"`)
 	text = secret.ReplaceAllString(text, `"lease":"LEASE"`)
 	return made.ReplaceAllString(text, "ID")
 }
