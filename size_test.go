@@ -88,7 +88,7 @@ var ceilings = map[string]int{
 	"internal/access/web/order":               700,
 	"internal/access/web/timeline":            650,
 	"internal/running/worker":                 1451,
-	"internal/stores/seal":                    1150,
+	"internal/stores/seal":                    1250,
 	"internal/stores/worktree":                2643,
 	"release/internal/rename":                 150,
 	"mailbox":                                 4638,
@@ -96,7 +96,7 @@ var ceilings = map[string]int{
 
 	// The ledger is larger than a package of the engine: each question about a task is a method
 	// beside its SQL. It has a limit of its own, so that it doesn't grow.
-	"internal/stores/ledger": 4900,
+	"internal/stores/ledger": 5180,
 }
 
 // wide are the types that may have more fields: options, tables of functions, and rows of
@@ -118,8 +118,8 @@ var large = map[string]largeType{
 	"api.Records":   {57, "goes with api.Server: one method for each answer"},
 	"reader.Reader": {47, "one method for each command that reads"},
 	"web.server":    {60, "one method for each page and form"},
-	"ledger.Tx":     {89, "one method for each statement, so that all SQL is in one package"},
-	"ledger.Reader": {67, "one method for each query, so that all SQL is in one package"},
+	"ledger.Tx":     {95, "one method for each statement, so that all SQL is in one package"},
+	"ledger.Reader": {69, "one method for each query, so that all SQL is in one package"},
 }
 
 func TestPackagesAndTypesStaySmall(t *testing.T) {

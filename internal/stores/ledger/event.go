@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -32,12 +33,15 @@ func (tx *Tx) Log(e task.Event) (err error) {
 	if err := tx.saveEvents(); err != nil { // they come before it
 		return err
 	}
-	logged, err := tx.change("INSERT INTO events (time, kind, data, task) SELECT ?, ?, ?, seq FROM tasks WHERE id = ? AND revision = ?",
+	result, err := tx.exec("INSERT INTO events (time, kind, data, task) SELECT ?, ?, ?, seq FROM tasks WHERE id = ? AND revision = ?",
 		e.Time.UnixMicro(), string(e.Kind), string(e.Data), string(e.Task), e.Revision)
-	if err == nil && !logged {
-		err = ErrUnknown
+	if err != nil {
+		return err
 	}
-	return err
+	if n, err := result.RowsAffected(); err != nil || n == 0 {
+		return cmp.Or(err, ErrUnknown)
+	}
+	return tx.hashEvents(result, e)
 }
 
 // eventSteps are how many events one statement adds. One statement for several takes half as long as one
@@ -56,7 +60,11 @@ func (tx *Tx) saveEvents() error {
 				}
 				values = append(values, e.Time.UnixMicro(), string(e.Kind), string(e.Data), of)
 			}
-			if _, err := tx.exec(eventInserts[n], values...); err != nil {
+			result, err := tx.exec(eventInserts[n], values...)
+			if err == nil {
+				err = tx.hashEvents(result, tx.events[:n]...)
+			}
+			if err != nil {
 				return fmt.Errorf("log %d events: %w", n, err)
 			}
 		}

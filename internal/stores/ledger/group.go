@@ -177,7 +177,11 @@ func (l *Ledger) try(group []*update) (failed int, err error) {
 	if err := l.writer.start(); err != nil {
 		return -1, fmt.Errorf("begin update: %w", err)
 	}
-	tx := &Tx{write: l.writer.write, rows: l.writer.rows, open: map[string]int{}}
+	tx := &Tx{write: l.writer.write, rows: l.writer.rows, open: map[string]int{}, seals: l.writer.seals.Clone()}
+	if err := tx.loadSeals(); err != nil {
+		l.writer.fail()
+		return -1, fmt.Errorf("read seals: %w", err)
+	}
 	for i, u := range group {
 		err := u.fn(tx)
 		if wrong := tx.write.failed; wrong != nil && !isOfOne(wrong) {
@@ -194,7 +198,7 @@ func (l *Ledger) try(group []*update) (failed int, err error) {
 		return -1, nil
 	}
 	fault.Point("written-uncommitted")
-	err = cmp.Or(tx.saveEvents(), tx.saveCounts())
+	err = cmp.Or(tx.saveEvents(), tx.saveCounts(), tx.sealMany())
 	if err == nil {
 		err = l.writer.commit()
 	}
@@ -202,6 +206,7 @@ func (l *Ledger) try(group []*update) (failed int, err error) {
 		l.writer.fail()
 		return -1, fmt.Errorf("commit update: %w", err)
 	}
+	l.writer.sealed(tx.seals)
 	l.checkpoints.committed(tx.write.bytes)
 	l.announce()
 	return -1, nil

@@ -47,8 +47,12 @@ func (tx *Tx) DropBodies(before time.Time, afterSeq int64, limit int) (next int6
 
 // DropEvents removes the events from before a time, of tasks that are over or
 // of no task, among the next span numbers after afterSeq. It returns where to
-// go on; 0 when what follows is younger.
+// go on; 0 when what follows is younger. Of sealed events, the seq, the hash and a signed record stay;
+// without a signer, they stay whole.
 func (tx *Tx) DropEvents(before time.Time, afterSeq int64, span int) (next int64, dropped int, err error) {
+	if !tx.mayPrune() {
+		return 0, 0, nil
+	}
 	next, dropped, err = tx.dropAged("events", eventOver, before, afterSeq, span)
 	if err != nil {
 		return 0, 0, fmt.Errorf("drop events: %w", err)
@@ -56,7 +60,8 @@ func (tx *Tx) DropEvents(before time.Time, afterSeq int64, span int) (next int64
 	return next, dropped, nil
 }
 
-const eventOver = "(task IS NULL OR EXISTS (SELECT 1 FROM tasks t WHERE t.seq = events.task AND " + over + "))"
+const eventOver = "(events.task IS NULL OR EXISTS (SELECT 1 FROM tasks t WHERE t.seq = events.task AND " + over + `))
+		AND events.seq <= (SELECT coalesce(max(last), 9223372036854775807) FROM seals)`
 
 // DropMessages removes the messages from before a time about tasks that are over or
 // about none, as DropEvents does. Messages that are due for an inbox stay.
@@ -76,6 +81,11 @@ func (tx *Tx) dropAged(table, which string, before time.Time, afterSeq int64, sp
 		return 0, 0, err
 	}
 	last := from + int64(span)
+	if table == "events" {
+		if err := tx.prune(from, last, before); err != nil {
+			return 0, 0, err
+		}
+	}
 	result, err := tx.exec("DELETE FROM "+table+" WHERE seq >= ? AND seq < ? AND time < ? AND "+which, from, last, before.UnixMicro())
 	if err != nil {
 		return 0, 0, err

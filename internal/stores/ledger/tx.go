@@ -8,6 +8,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/stores/seal"
 )
 
 // A Tx is the writing side of the ledger, inside one Update. It must not be
@@ -19,6 +20,7 @@ type Tx struct {
 	open   map[string]int // of requesters, as they were before this transaction
 	counts openChanges    // since then
 	events []task.Event   // that are to be added before they are read, and before the commit
+	seals  seal.Writer
 }
 
 // rows are tasks and runs that transactions read or changed, as they are now. The next transaction gets

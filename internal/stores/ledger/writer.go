@@ -8,6 +8,7 @@ import (
 
 	"modernc.org/sqlite"
 
+	"mailboxd/internal/stores/seal"
 	"mailboxd/internal/testtools/fault"
 )
 
@@ -20,6 +21,7 @@ type writer struct {
 	last      *os.File // the file -last
 	committed lastCommit
 	rows      rows // that the next transaction doesn't have to read
+	seals     seal.Writer
 	broken    bool // the last transaction failed, so the connection is opened anew before the next one
 }
 
@@ -174,7 +176,7 @@ func (w *writer) reconnect() error {
 	case has.ledger != w.committed.ledger || has.number < w.committed.number:
 		return fmt.Errorf("%w: it has %d commits, and there were %d", errUnreadable, has.number, w.committed.number)
 	}
-	w.committed.number, w.broken = has.number, false
+	w.committed.number, w.broken, w.seals.Stale = has.number, false, true
 	w.note()
 	return nil
 }

@@ -1,6 +1,10 @@
 package seal
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+	"iter"
+)
 
 // An Item is an event that is to be checked, or what is left of one.
 type Item struct {
@@ -18,6 +22,7 @@ const (
 	Partly   State = "partly"   // retention removed some of the events
 	Pruned   State = "pruned"   // retention removed all events
 	Unsealed State = "unsealed" // no seal covers them
+	Differs  State = "differs"  // the events aren't those that were sealed
 )
 
 // A Part is a range of one state.
@@ -178,6 +183,7 @@ func (c *Checker) end() {
 	case c.sum.Events == 0 && c.pruned.Covers(Span{s.First, s.Last}):
 		state = Pruned
 	case c.sum.Sum() != s.Hash:
+		state = Differs
 		c.mismatch(s)
 	case c.left > 0 && there == 0:
 		state = Pruned
@@ -243,4 +249,24 @@ func (c *Checker) Report() Report {
 		c.end()
 	}
 	return c.report
+}
+
+// AddAll takes all events, and what is left of removed ones, each in the order of their seqs.
+func (c *Checker) AddAll(events, pruned iter.Seq2[Item, error]) error {
+	next, stop := iter.Pull2(pruned)
+	defer stop()
+	left, failed, more := next()
+	for item, err := range events {
+		for ; more && failed == nil && left.Seq < item.Seq; left, failed, more = next() {
+			c.Add(left)
+		}
+		if err = cmp.Or(err, failed); err != nil {
+			return err
+		}
+		c.Add(item)
+	}
+	for ; more && failed == nil; left, failed, more = next() {
+		c.Add(left)
+	}
+	return failed
 }

@@ -82,6 +82,15 @@ func (r *Range) Add(h Hash) {
 	r.Events++
 }
 
+// Clone returns a range that has the same events so far.
+func (r *Range) Clone() *Range {
+	sum, err := r.sum.(hash.Cloner).Clone()
+	if err != nil {
+		panic(err) // SHA-256 can always be cloned
+	}
+	return &Range{sum: sum, Events: r.Events}
+}
+
 // Sum returns the hash of the range so far.
 func (r *Range) Sum() (h Hash) {
 	r.sum.Sum(h[:0])
