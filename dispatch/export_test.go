@@ -49,6 +49,17 @@ func (d *Dispatcher) PausedNow(agent string) bool { return d.Pauses.Has(agent) }
 // RingNow has the deadline of a task checked now.
 func (d *Dispatcher) RingNow(seq int64) { d.Timers.Set(seq, time.Now()) }
 
+// LoseSteps has the steps that follow from transactions not taken when lost says so, as if the daemon had
+// been killed when a transaction was durable. It is called before Serve.
+func (d *Dispatcher) LoseSteps(lost func(store.Consequences) bool) {
+	follow := d.Writer.OnCommitted
+	d.Writer.OnCommitted = func(ctx context.Context, c store.Consequences) {
+		if !lost(c) {
+			follow(ctx, c)
+		}
+	}
+}
+
 // HangCallbacks has every callback hang until goOn is called.
 func (d *Dispatcher) HangCallbacks() (goOn func()) {
 	d.Publisher.Callbacks.Mu.Lock()

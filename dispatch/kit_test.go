@@ -57,6 +57,7 @@ type engine struct {
 	ran     sync.Map       // how often each task was run, *atomic.Int32 by its id
 	log     journal
 	writing sync.WaitGroup // to the ledger, beside the engine
+	killed  death          // what becomes of the steps that follow from transactions
 	stop    func()         // has serving end
 	end     func()         // waits for that as well, and lets go of all; once more does nothing
 }
@@ -104,6 +105,8 @@ func (e *engine) start() {
 	if e.givesUp {
 		e.RereadFor(0)
 	}
+	e.killed.undo()
+	e.LoseSteps(e.killed.loses)
 	ctx, cancel := context.WithCancel(context.Background())
 	e.stop = cancel
 	var serving sync.WaitGroup

@@ -61,7 +61,8 @@ var wakes = map[task.Reason]wake{
 
 // For every reason of a hold: what ends it starts the task, also if the daemon was started again
 // meanwhile; and if that comes twice, or just before the daemon is started again, the task starts
-// once.
+// once. So it does if the daemon is killed when what ends the hold, or a step after that, is durable and
+// nothing else has followed.
 func TestWhatEndsAHoldStartsItsTaskOnce(t *testing.T) {
 	for _, reason := range task.Reasons() {
 		w, known := wakes[reason]
@@ -75,6 +76,10 @@ func TestWhatEndsAHoldStartsItsTaskOnce(t *testing.T) {
 			"woken after a restart":   func(s *sleeper) { s.restart(); w.end(s) },
 			"restarted after waking":  func(s *sleeper) { w.end(s); s.restart() },
 			"woken on both its sides": func(s *sleeper) { w.end(s); s.restart(); w.end(s) },
+			"woken by two at once":    func(s *sleeper) { together(func() { w.end(s) }, func() { w.end(s) }) },
+			"killed after 1 step":     func(s *sleeper) { dies(s, w, 1) },
+			"killed after 2 steps":    func(s *sleeper) { dies(s, w, 2) },
+			"killed after 3 steps":    func(s *sleeper) { dies(s, w, 3) },
 		} {
 			t.Run(string(reason)+" "+name, func(t *testing.T) {
 				if w.slow {
@@ -94,6 +99,26 @@ func TestWhatEndsAHoldStartsItsTaskOnce(t *testing.T) {
 			})
 		}
 	}
+}
+
+// together calls functions at the same time.
+func together(calls ...func()) {
+	var group sync.WaitGroup
+	for _, call := range calls {
+		group.Go(call)
+	}
+	group.Wait()
+}
+
+// dies ends the hold in a daemon that is killed after so many transactions, and starts the next one.
+func dies(s *sleeper, w wake, transactions int) {
+	s.killed.after(transactions)
+	w.end(s)
+	s.until("the daemon is killed or the task done", func() bool {
+		row := s.row(s.id)
+		return s.killed.came() || row.State == task.Done && row.Put && row.Delivered
+	})
+	s.restart()
 }
 
 // releases releases the task, unless that was done before.
