@@ -60,6 +60,7 @@ var ceilings = map[string]int{
 	"internal/access/proof":                   1240,
 	"internal/running/quota":                  802,
 	"internal/cli/reader":                     2641,
+	"internal/operating/sealing":              1100,
 	"internal/testtools/realagents":           504,
 	"internal/testtools/realagents/fakemodel": 1486,
 	"internal/operating/registry":             1135,

@@ -65,6 +65,7 @@ func doctorOptionsOf(g *globals) doctor.Options {
 	if o.Err = err; err != nil {
 		return o
 	}
+	o.Seal = cfg.Sealing(o.State)
 	o.ApproversFile, o.ApproversGroup = cfg.ApproversFile, cfg.ApproversGroup
 	o.GroupSocket, o.GroupErr = cfg.GroupSocket()
 	for _, a := range cfg.Proofs("").List {

@@ -39,7 +39,8 @@ func LocationOf(root, state string) (p Location, err error) {
 	return p, err
 }
 
-func (p Location) ledger() string { return filepath.Join(p.State, ledgerName) }
+// Ledger returns the path of the ledger.
+func (p Location) Ledger() string { return filepath.Join(p.State, ledgerName) }
 
 // What a backup has in its directory, and names in a state directory.
 const (
@@ -110,7 +111,7 @@ func checkTarget(at Location, dir string) (string, error) {
 			return "", fmt.Errorf("%s is inside %s %s; name a directory outside", dir, other.name, other.path)
 		}
 	}
-	if _, err := os.Stat(at.ledger()); err != nil {
+	if _, err := os.Stat(at.Ledger()); err != nil {
 		return "", fmt.Errorf("%s has no ledger, so there is nothing to back up: %w", at.State, err)
 	}
 	if err := mustBeEmpty(dir); err != nil {
@@ -146,7 +147,7 @@ func (r *Record) snapshot(ctx context.Context, at Location, dir string) error {
 	if err := os.Mkdir(state, 0o700); err != nil {
 		return err
 	}
-	records, err := ledger.OpenReader(at.ledger())
+	records, err := ledger.OpenReader(at.Ledger())
 	if err != nil {
 		return err
 	}

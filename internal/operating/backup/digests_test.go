@@ -16,7 +16,7 @@ func makeBackup(t *testing.T) (dir string, at Location) {
 	here := t.TempDir()
 	from := Location{Root: filepath.Join(here, "box"), State: filepath.Join(here, "state")}
 	makeMailbox(t, from)
-	l, _, err := ledger.Open(from.ledger())
+	l, _, err := ledger.Open(from.Ledger())
 	if err == nil {
 		err = l.Close()
 	}

@@ -86,7 +86,7 @@ func checkIdle(ctx context.Context, at Location) error {
 	if err := checkKeepers(ctx, at.State); err != nil {
 		return err
 	}
-	l, err := ledger.OpenReader(at.ledger())
+	l, err := ledger.OpenReader(at.Ledger())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // no daemon has served the mailbox yet
 	}

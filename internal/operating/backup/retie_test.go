@@ -20,7 +20,7 @@ func TestAMoveKeepsTheReadingPositionInATaskFileOfARun(t *testing.T) {
 	if err := Move(t.Context(), from, to); err != nil {
 		t.Fatal(err)
 	}
-	r, err := ledger.OpenReader(to.ledger())
+	r, err := ledger.OpenReader(to.Ledger())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func readRunFile(t *testing.T, at Location) mailbox.Cursor {
 	if err := errors.Join(err, tail.Close()); err != nil || batch.Cursor.Offset != int64(len(line)) {
 		t.Fatalf("the file was read up to %+v, %v; want its end", batch.Cursor, err)
 	}
-	l, _, err := ledger.Open(at.ledger())
+	l, _, err := ledger.Open(at.Ledger())
 	if err != nil {
 		t.Fatal(err)
 	}

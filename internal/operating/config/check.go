@@ -49,6 +49,9 @@ func (c *Config) checkValues() []error {
 		c.checkStateDir(),
 		expanded("metrics.textfile", c.Metrics.Textfile),
 		c.Metrics.check(c.Root),
+		expanded("audit.anchor.file", c.Audit.Anchor.File),
+		expanded("seal.public_key", c.Seal.PublicKey),
+		c.checkSealing(),
 	}
 	checks = append(checks, c.checkSenders()...)
 	checks = append(checks, c.checkRouting()...)

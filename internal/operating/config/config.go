@@ -37,6 +37,8 @@ type Config struct {
 	Notify    Notify     `mapstructure:"notify"`
 	Notice    Notice     `mapstructure:"notice"`
 	Metrics   Metrics    `mapstructure:"metrics"`
+	Seal      Seal       `mapstructure:"seal"`
+	Audit     Audit      `mapstructure:"audit"`
 	Web       Web        `mapstructure:"web"`
 	Workflows []Workflow `mapstructure:"workflows"`
 	Agents    []Entry    `mapstructure:"agents"`
@@ -117,6 +119,10 @@ func defaults(v *viper.Viper) {
 		"notify.failed":                          []string{},
 		"notice.command":                         nil,
 		"metrics.textfile":                       "",
+		"seal.command":                           []string{},
+		"seal.public_key":                        "",
+		"audit.anchor.file":                      "",
+		"audit.anchor.command":                   []string{},
 		"workflows":                              []any{},
 		"agents":                                 []any{},
 		"approvers":                              []any{},

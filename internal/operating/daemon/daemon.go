@@ -82,6 +82,7 @@ func Serve(ctx context.Context, cfg config.Config, mode Options, out term.Consol
 	work, ctx := errgroup.WithContext(ctx)
 	work.Go(func() error { return d.Serve(ctx) })
 	work.Go(func() error { return server.Serve(ctx) })
+	work.Go(func() error { return res.sealer.Serve(ctx) })
 	work.Go(func() error {
 		return super.Serve(ctx, d.Ready(), func() { _ = res.ledger.Update(ctx, func(*ledger.Tx) error { return nil }) })
 	})

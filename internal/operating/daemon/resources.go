@@ -17,6 +17,7 @@ import (
 	"mailboxd/internal/cli/reader"
 	"mailboxd/internal/operating/config"
 	"mailboxd/internal/operating/registry"
+	"mailboxd/internal/operating/sealing"
 	"mailboxd/internal/running/runner"
 	"mailboxd/internal/stores/ledger"
 	"mailboxd/internal/stores/worktree"
@@ -30,6 +31,7 @@ type resources struct {
 	ledger   *ledger.Ledger
 	keepers  *runner.Keepers
 	registry *registry.Registry
+	sealer   *sealing.Sealer
 
 	worktrees worktree.Store
 	fresh     bool     // the first start of this mailbox
@@ -105,6 +107,10 @@ func (r *resources) openState(cfg config.Config, log zerolog.Logger) (err error)
 		return err
 	}
 	r.onClose(func() { r.ledger.Close() })
+	if r.sealer, err = sealing.Open(context.Background(), cfg.Sealing(dir), r.ledger, log); err != nil {
+		return err
+	}
+	r.onClose(r.sealer.Close)
 	switch {
 	case opened.Aside != "":
 		log.Error().Str("file", opened.Aside).Err(opened.Cause).Msg("ledger was unreadable and is kept aside; a new one was begun, and tasks that may have run are held")

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"mailboxd/internal/access/client"
+	"mailboxd/internal/operating/sealing"
 	"mailboxd/internal/running/agent"
 )
 
@@ -37,6 +38,7 @@ type Options struct {
 	Renamed  []string // keys of the configuration that have a new name
 	Root     string
 	State    string // the state directory
+	Seal     sealing.Options
 	Agents   []Agent
 	Build    string // the id of this build; "" when it is unknown
 
@@ -73,7 +75,7 @@ type checker struct {
 func (d *checker) run(ctx context.Context) {
 	if d.configuration() {
 		for _, check := range []func(context.Context){
-			d.mailbox, d.cleaning, d.stateDirectory, d.daemon, d.socket, d.keeper, d.ledger, d.left,
+			d.mailbox, d.cleaning, d.stateDirectory, d.daemon, d.socket, d.keeper, d.ledger, d.seals, d.left,
 			d.user, d.service, d.paths, d.checkAgents, d.cgroup, d.approvers, d.approversSocket, d.disks,
 		} {
 			check(ctx)

@@ -132,3 +132,23 @@ func (d *checker) recovered(ctx context.Context, memory *ledger.Reader) error {
 	})
 	return err
 }
+
+// seals checks that something can sign events.
+func (d *checker) seals(ctx context.Context) {
+	r, err := ledger.OpenReader(filepath.Join(d.State, "ledger.db"))
+	if err != nil {
+		return // ledger says it
+	}
+	seals, err := r.SealsSince(ctx, 0)
+	if err = errors.Join(err, r.Close()); err == nil {
+		err = d.Seal.Problem(len(seals) > 0)
+	}
+	switch {
+	case err != nil:
+		d.bad("seals", "mailboxd audit", "new events are not sealed: %v", err)
+	case len(seals) == 0:
+		d.good("seals", "no event is sealed yet; serve does it")
+	default:
+		d.good("seals", "events up to %d are sealed", seals[len(seals)-1].Last)
+	}
+}
