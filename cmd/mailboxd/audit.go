@@ -136,7 +136,7 @@ func keysRotateCommand(g *globals) *cobra.Command {
 trusts the old key trusts the new one. A daemon that is running uses it at once. With
 --lost, the old key signs nothing: give the new public key to those who verify.`,
 		Example: `  mailboxd keys rotate
-  mailboxd keys rotate --to token.pub    # then set seal.command and seal.public_key`,
+  mailboxd keys rotate --to token.pub    # and then set seal.command`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, at, err := located(g, cmd)
