@@ -239,13 +239,15 @@ func TestWhatIsHandedOnEndsWithATaskThatIsCancelledMeanwhile(t *testing.T) {
 	s := newStage(t)
 	s.cast("pm", says(task.Children, notice("pm", "T1.1", "slow", "take your time")))
 	var once atomic.Bool
+	cancelled := make(chan error, 1)
 	s.log.seen = func(line string) {
 		if strings.Contains(line, "T1.1") && strings.Contains(line, "task accepted") && once.CompareAndSwap(false, true) {
-			s.must(s.Cancel(t.Context(), "T1", core.By{Who: "uid 1000"}))
+			cancelled <- s.Cancel(t.Context(), "T1", core.By{Who: "uid 1000"})
 		}
 	}
 	s.start()
 	s.say(notice("orchestrator", "T1", "pm", "go"))
+	s.must(<-cancelled)
 	s.await("T1", task.Done)
 	s.await("T1.1", task.Done)
 	s.wantEnd("T1.1", envelope.Stopped, envelope.Cancelled)
