@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -51,6 +52,27 @@ func TestTextOfTwiceTheSizeNeedsNoScrollingToTheSide(t *testing.T) {
 	}
 }
 
+// What the page says about its connection moves nothing that a person is about to press.
+func TestWhatThePageSaysOfItsConnectionMovesNothing(t *testing.T) {
+	b, _ := lively(t)
+	b.visit("/tasks")
+	const tops = `(() => {
+		const link = document.querySelector("#link"), gone = document.querySelector("#gone");
+		return ["As of 20:44:48", "Live", "Waiting", "Ended"].map((text) => {
+			link.textContent = text;
+			gone.hidden = text === "Live";
+			gone.dataset.state = text === "Waiting" ? "down" : "ended";
+			return document.querySelector("#main").getBoundingClientRect().top;
+		});
+	})()`
+	for width := int64(320); width <= 1400; width += 20 {
+		b.do(chromedp.EmulateViewport(width, 900))
+		if at := slices.Compact(eval[[]float64](b, tops)); len(at) > 1 {
+			t.Errorf("at %d pixels the content begins at %v", width, at)
+		}
+	}
+}
+
 // unreached lists the interactive elements that are shown and can't get the focus by Tab. Of radio
 // buttons, Tab reaches one.
 const unreached = `[...document.querySelectorAll("a[href], button, input, select, textarea, summary, [onclick], [role=button], [role=option], [tabindex]")]
@@ -64,7 +86,8 @@ func TestTabReachesEachElement(t *testing.T) {
 	for _, p := range pages {
 		b.visit(p.path)
 		b.sees(p.sees)
-		for round := 1; round <= 3 && (round == 1 || eval[string](b, unreached) != ""); round++ { // a row may have come meanwhile
+		b.do(chromedp.Evaluate[chromedp.Void](`document.body.dataset.still = ""`))                // no refresh begins from here on
+		for round := 1; round <= 3 && (round == 1 || eval[string](b, unreached) != ""); round++ { // one may have begun before
 			reach := fmt.Sprintf(`(e => e.reached === %[1]d || (e.reached = %[1]d, false))(document.activeElement)`, round)
 			for range 600 {
 				b.do(chromedp.KeyEvent(kb.Tab))

@@ -183,7 +183,11 @@ func TestASignatureOfAPasskeyDecidesNoOtherTask(t *testing.T) {
 	b.visit("/tasks/rotate-keys-eu")
 	b.do(chromedp.Click(`button[data-verb=approve]`))
 	b.sees("Use your passkey")
-	b.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`document.querySelector("form[data-passkey]").dataset.passkey = %q`, options)))
+	b.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`{
+		const form = document.querySelector("form[data-passkey]");
+		form.dataset.keep = ""; // a refresh of the page leaves it
+		form.dataset.passkey = %q;
+	}`, options)))
 	b.do(chromedp.Click(`form[data-passkey] button`))
 	b.sees("Nothing was decided", "not of this decision")
 	w.refusal(task.KindApprovalRefused, "not of this decision")
@@ -210,6 +214,7 @@ func TestOnlyTheLastDecisionWaitsForAPasskey(t *testing.T) {
 	}
 	b.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`{
 		const form = document.querySelector("form[data-passkey]");
+		form.dataset.keep = ""; // a refresh of the page leaves it
 		form.dataset.passkey = %q; form.action = %q;
 	}`, options, action)))
 	b.do(chromedp.Click(`form[data-passkey] button`))
