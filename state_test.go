@@ -33,7 +33,6 @@ var taskMemory = map[string]string{
 	"schedule.line.items":                "the queue, in order",
 	"schedule.prefetch.waiting":          "runs that are intended before their slot is free",
 	"schedule.prefetch.pace":             "how long the runs of an agent take, to decide whether to prepare the next",
-	"schedule.Timers.backoffs":           "ends of pauses on the boot clock, which no setting of the time moves",
 	"schedule.clockTimers.next":          "when each task is looked at again; tasks.until says most of it",
 	"schedule.WorkerPool.jobs":           "ends of runs that are being written",
 	"store.History.marks":                "what of a conversation the last run got",
@@ -54,7 +53,7 @@ var taskMemory = map[string]string{
 }
 
 // mostTaskMemory only falls.
-const mostTaskMemory = 38
+const mostTaskMemory = 37
 
 // otherMemory are the other fields that keep or guard something: locks, signals, and what is
 // about the process, an agent or a file.
@@ -68,7 +67,7 @@ var otherMemory = strings.Fields(`
 	outbox.Callbacks.Mu outbox.NotifyQueue.added outbox.NotifyQueue.empty outbox.NotifyQueue.mu
 	outbox.Publisher.endings outbox.Publisher.missing outbox.Publisher.roots
 	schedule.DeliveryQueue.added schedule.DeliveryQueue.mu schedule.Limits.mu schedule.Queue.changed schedule.Queue.mu
-	schedule.Queue.room schedule.Queue.work schedule.Timers.changed schedule.Timers.mu schedule.WorkerPool.idle
+	schedule.Queue.room schedule.Queue.work schedule.Timers.changed schedule.WorkerPool.idle
 	schedule.WorkerPool.over schedule.WorkerPool.workers schedule.clockTimers.mu schedule.prefetchSlot.decided
 	store.Counts.accepted store.Counts.ended store.Counts.mu store.Counts.runs store.FaultLog.mu store.FaultLog.now
 	store.Options.RefRoots store.Pauses.Changing store.Pauses.Holding store.Pauses.agents

@@ -44,6 +44,7 @@ func (st *steps) onCommitted(ctx context.Context, follow store.Consequences) {
 		}
 		st.enter(m.After)
 		defer st.leave(m.Before) // last: the engine must not look idle in between
+		st.Timers.EndBackoff(m.Before.Seq)
 		st.onMoved(ctx, m)
 	}
 	for _, c := range follow.Cancels {

@@ -33,7 +33,6 @@ func (st *steps) leave(row task.Task) {
 	case row.WaitsForBudget():
 		st.Queue.RemoveBlocked()
 	default:
-		st.Timers.EndBackoff(row.Seq)
 		st.Queue.Done()
 	}
 }
@@ -233,9 +232,5 @@ func (st *steps) reevaluateHeld(ctx context.Context, row task.Task, t envelope.T
 		st.router.wakeDue()
 		return true, nil
 	}
-	if left := st.Timers.BackoffLeft(row.Seq); left > 0 && store.InBackoff(row) && !row.WaitsForBudget() {
-		st.Timers.After(row.Seq, left) // this evaluation was only for its result file
-		return true, nil
-	}
-	return false, nil
+	return store.InBackoff(row) && !row.WaitsForBudget() && st.Timers.InBackoff(row.Seq), nil // it was only for its result file
 }

@@ -42,6 +42,24 @@ func (c *clockTimers) add(t timer) bool {
 	return true
 }
 
+// remove removes the timer of a task.
+func (c *clockTimers) remove(seq int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.next, seq)
+}
+
+// left returns the time until the timer of a task; 0 or less if it is over, or there is none.
+func (c *clockTimers) left(seq int64) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t, set := c.next[seq]
+	if !set {
+		return 0
+	}
+	return t.at.Sub(c.now())
+}
+
 // due removes and returns the timers whose time has come, and returns the wait until the
 // next one; a negative wait means that there is none.
 func (c *clockTimers) due() (over []timer, wait time.Duration) {

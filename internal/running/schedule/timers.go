@@ -2,7 +2,6 @@ package schedule
 
 import (
 	"context"
-	"sync"
 	"time"
 )
 
@@ -24,18 +23,16 @@ type Timers struct {
 	changed chan struct{}
 	wall    *clockTimers
 	boot    *clockTimers
+	pauses  *clockTimers // between two attempts at a task, on the boot clock
 	busy    func()
-
-	mu       sync.Mutex          // guards backoffs
-	backoffs map[int64]time.Time // ends of pauses between attempts, on the boot clock
 }
 
 // NewTimers returns Timers without any timer. It calls busy for each timer of Now.
 func NewTimers(busy func()) *Timers {
 	return &Timers{
-		busy: busy, changed: make(chan struct{}, 1), backoffs: map[int64]time.Time{},
+		busy: busy, changed: make(chan struct{}, 1),
 		wall: newClockTimers(func() time.Time { return time.Now().Round(0) }), // strips the monotonic clock
-		boot: newClockTimers(bootClock),
+		boot: newClockTimers(bootClock), pauses: newClockTimers(bootClock),
 	}
 }
 
@@ -69,41 +66,31 @@ func (t *Timers) wake() {
 	}
 }
 
-// StartBackoff sets a timer for the pause between two attempts at a task.
+// StartBackoff sets the timer for the pause between two attempts at a task. No other timer of the task
+// ends it.
 func (t *Timers) StartBackoff(seq int64, pause time.Duration) {
-	t.mu.Lock()
-	t.backoffs[seq] = t.boot.now().Add(pause)
-	t.mu.Unlock()
-	t.After(seq, pause)
+	t.pauses.remove(seq)
+	t.pauses.add(timer{at: t.pauses.now().Add(pause), seq: seq})
+	t.wake()
 }
 
 // EndBackoff ends the pause of a task.
-func (t *Timers) EndBackoff(seq int64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.backoffs, seq)
-}
+func (t *Timers) EndBackoff(seq int64) { t.pauses.remove(seq) }
 
-// BackoffLeft returns the rest of a task's pause; 0 if it is over.
-func (t *Timers) BackoffLeft(seq int64) time.Duration {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	end, there := t.backoffs[seq]
-	if !there {
-		return 0
-	}
-	return max(0, end.Sub(t.boot.now()))
-}
+// InBackoff reports whether the pause of a task goes on.
+func (t *Timers) InBackoff(seq int64) bool { return t.pauses.left(seq) > 0 }
 
 // due removes and returns the timers whose time has come, and returns the wait until the
 // next one; a negative wait means that there is none.
 func (t *Timers) due() (over []timer, wait time.Duration) {
-	over, wait = t.wall.due()
-	more, other := t.boot.due()
-	if wait < 0 || other >= 0 && other < wait {
-		wait = other
+	wait = -1
+	for _, c := range []*clockTimers{t.wall, t.boot, t.pauses} {
+		some, next := c.due()
+		if over = append(over, some...); wait < 0 || next >= 0 && next < wait {
+			wait = next
+		}
 	}
-	return append(over, more...), wait
+	return over, wait
 }
 
 // Serve calls fire for each task whose time has come, until ctx ends. now says that its timer is one of Now.

@@ -103,17 +103,41 @@ func TestAPauseIsAsLongAsItWasMeantHoweverTheWallClockIsSet(t *testing.T) {
 	for name, wallStep := range map[string]time.Duration{"not set": 0, "set back": -time.Hour, "set forward": time.Hour} {
 		wall, boot := time.Unix(1e9, 0), time.Unix(1000, 0)
 		timers := NewTimers(func() {})
-		timers.wall.now, timers.boot.now = func() time.Time { return wall }, func() time.Time { return boot }
+		timers.wall.now, timers.boot.now, timers.pauses.now = func() time.Time { return wall }, func() time.Time { return boot }, func() time.Time { return boot }
 		timers.StartBackoff(1, time.Minute)
 		timers.After(2, time.Minute)
 		wall, boot = wall.Add(59*time.Second+wallStep), boot.Add(59*time.Second)
-		if seqs, wait := dueOf(timers); len(seqs) > 0 || wait != time.Second || timers.BackoffLeft(1) != time.Second {
-			t.Errorf("%s: after 59 s due = %v, %v, left %v; want nothing, and a second", name, seqs, wait, timers.BackoffLeft(1))
+		if seqs, wait := dueOf(timers); len(seqs) > 0 || wait != time.Second || !timers.InBackoff(1) {
+			t.Errorf("%s: after 59 s due = %v, %v, in the pause %v; want nothing, a second, and true", name, seqs, wait, timers.InBackoff(1))
 		}
 		boot = boot.Add(time.Second) // asleep or awake
-		if seqs, _ := dueOf(timers); !slices.Equal(seqs, []int64{1, 2}) || timers.BackoffLeft(1) != 0 {
-			t.Errorf("%s: after a minute due = %v, left %v; want both tasks, 0", name, seqs, timers.BackoffLeft(1))
+		if seqs, _ := dueOf(timers); !slices.Equal(seqs, []int64{2, 1}) || timers.InBackoff(1) {
+			t.Errorf("%s: after a minute due = %v, in the pause %v; want both tasks, false", name, seqs, timers.InBackoff(1))
 		}
+	}
+}
+
+func TestAPauseIsEndedByNothingElse(t *testing.T) {
+	boot := time.Unix(1000, 0)
+	timers := NewTimers(func() {})
+	timers.boot.now, timers.pauses.now = func() time.Time { return boot }, func() time.Time { return boot }
+	timers.StartBackoff(1, time.Minute)
+	timers.After(1, time.Second)
+	timers.Now(1)
+	boot = boot.Add(time.Second)
+	if seqs, wait := dueOf(timers); !slices.Equal(seqs, []int64{1}) || wait != 59*time.Second || !timers.InBackoff(1) {
+		t.Errorf("after a second due = %v, %v, in the pause %v; want the task for another reason, 59 s, and true", seqs, wait, timers.InBackoff(1))
+	}
+	timers.StartBackoff(1, time.Second) // the task was tried meanwhile
+	timers.StartBackoff(1, 2*time.Minute)
+	boot = boot.Add(119 * time.Second)
+	if seqs, wait := dueOf(timers); len(seqs) > 0 || wait != time.Second {
+		t.Errorf("before the end of the second pause due = %v, %v; want nothing, and a second", seqs, wait)
+	}
+	timers.EndBackoff(1)
+	boot = boot.Add(time.Second)
+	if seqs, wait := dueOf(timers); len(seqs) > 0 || wait >= 0 || timers.InBackoff(1) {
+		t.Errorf("after the end of a pause due = %v, %v; want nothing any more", seqs, wait)
 	}
 }
 
