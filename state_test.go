@@ -20,8 +20,7 @@ var taskMemory = map[string]string{
 	"ledger.rows.tasks":                  "the same of tasks",
 	"outbox.Callbacks.open":              "callbacks made while others of the task failed, so that none is repeated before a restart",
 	"outbox.attempts.made":               "the same, by name",
-	"outbox.NotifyQueue.tasks":           "tasks whose requesters are told; a column says it after a start",
-	"schedule.DeliveryQueue.tasks":       "tasks whose lines or results are put next; columns say it after a start",
+	"schedule.DutyQueue.tasks":           "tasks whose requesters are told, or whose lines or results are put next; columns say it after a start",
 	"schedule.Limits.agents":             "the limits of providers; the held tasks say until when after a start",
 	"schedule.agentLimit.released":       "tasks that a person let start nevertheless",
 	"schedule.Queue.agents":              "slots taken by live runs",
@@ -53,7 +52,7 @@ var taskMemory = map[string]string{
 }
 
 // mostTaskMemory only falls.
-const mostTaskMemory = 37
+const mostTaskMemory = 36
 
 // otherMemory are the other fields that keep or guard something: locks, signals, and what is
 // about the process, an agent or a file.
@@ -64,9 +63,9 @@ var otherMemory = strings.Fields(`
 	intake.Intake.DeadLetters intake.RunFiles.faults intake.RunFiles.kept
 	ledger.Ledger.background ledger.Ledger.between ledger.Ledger.changed ledger.Ledger.closing ledger.Ledger.mu
 	ledger.Ledger.woken ledger.checkpointer.due ledger.statements.kept ledger.statements.mu ledger.update.done
-	outbox.Callbacks.Mu outbox.NotifyQueue.added outbox.NotifyQueue.empty outbox.NotifyQueue.mu
+	outbox.Callbacks.Mu
 	outbox.Publisher.endings outbox.Publisher.missing outbox.Publisher.roots
-	schedule.DeliveryQueue.added schedule.DeliveryQueue.mu schedule.Limits.mu schedule.Queue.changed schedule.Queue.mu
+	schedule.DutyQueue.Added schedule.DutyQueue.empty schedule.DutyQueue.mu schedule.Limits.mu schedule.Queue.changed schedule.Queue.mu
 	schedule.Queue.room schedule.Queue.work schedule.Timers.changed schedule.WorkerPool.idle
 	schedule.WorkerPool.over schedule.WorkerPool.workers schedule.clockTimers.mu schedule.prefetchSlot.decided
 	store.Counts.accepted store.Counts.ended store.Counts.mu store.Counts.runs store.FaultLog.mu store.FaultLog.now

@@ -263,7 +263,7 @@ func (ct *controls) Drain(ctx context.Context, agent string, by core.By) error {
 		err = store.Await(ctx, ct.Runs.Find(func(it schedule.Item) bool { return agent == store.Everyone || it.Agent == agent }))
 	}
 	if err == nil {
-		err = ct.Messenger.NotifyQueue.Await(ctx)
+		err = ct.Messenger.Notifications.Await(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("drain agent %q: %w", agent, err)

@@ -196,10 +196,10 @@ func newDispatcher(s *store.Shared, lost bool) *Dispatcher {
 	in := &intake.Intake{
 		Base: b, Acceptor: acceptor, Receiver: receiver, Executor: ex, DeadLetters: make(chan struct{}, 1), Fresh: fresh,
 	}
-	inbox := &inboxes{Base: b, placed: placed, executor: ex, deliveries: schedule.NewDeliveryQueue()}
+	inbox := &inboxes{Base: b, placed: placed, executor: ex, deliveries: schedule.NewDutyQueue(s.Queue)}
 	st := &steps{
 		Base: b, completer: completer, overseer: overseer, placed: placed, executor: ex, inbox: inbox,
-		unpublished: schedule.NewDeliveryQueue(), router: newRouter(b, inbox),
+		unpublished: schedule.NewDutyQueue(s.Queue), router: newRouter(b, inbox),
 	}
 	b.Writer.OnCommitted = st.onCommitted
 	ready := &readiness{ready: make(chan struct{})}

@@ -27,7 +27,7 @@ type steps struct {
 	executor    *executor.Executor
 	inbox       *inboxes
 	router      *router
-	unpublished *schedule.DeliveryQueue // refused tasks whose results are not published yet
+	unpublished *schedule.DutyQueue // refused tasks whose results are not published yet
 }
 
 // onCommitted takes the next step of all tasks that a transaction moved. One step leads to the

@@ -21,7 +21,7 @@ type inboxes struct {
 	*outbox.Base
 	placed     *exchange.PlacedResults
 	executor   *executor.Executor
-	deliveries *schedule.DeliveryQueue // tasks to deliver to the inboxes of their agents
+	deliveries *schedule.DutyQueue // tasks to deliver to the inboxes of their agents
 }
 
 // enqueue queues an admitted task for a slot, or for delivery to the inbox of its agent, which
@@ -36,7 +36,6 @@ func (ib *inboxes) enqueue(row task.Task) {
 
 // enqueueDelivery queues a task for delivery to its agent's inbox.
 func (ib *inboxes) enqueueDelivery(seq int64) {
-	ib.Queue.AddBusy()
 	ib.Queue.AddBlocked()
 	ib.deliveries.Add(seq)
 }
@@ -59,7 +58,7 @@ func (ib *inboxes) deliverAll(ctx, work context.Context) {
 			}
 		}
 		ib.Queue.RemoveBlocked()
-		ib.Queue.Done()
+		ib.deliveries.Done(1)
 	}
 }
 

@@ -14,10 +14,7 @@ import (
 
 // publishLater lists a refused task. It never blocks. The engine isn't idle until the result is
 // put.
-func (st *steps) publishLater(row task.Task) {
-	st.Queue.AddBusy()
-	st.unpublished.Add(row.Seq)
-}
+func (st *steps) publishLater(row task.Task) { st.unpublished.Add(row.Seq) }
 
 // publishRefusals puts the results of refused tasks until ctx ends. The next start finds the
 // remaining ones.
@@ -37,7 +34,7 @@ func (st *steps) publishRefusals(ctx, work context.Context) {
 }
 
 func (st *steps) publishRefusal(ctx context.Context, seq int64) {
-	defer st.Queue.Done()
+	defer st.unpublished.Done(1)
 	defer st.Runs.ForgetRefusal(seq)
 	row, ok := st.Runs.Refusal(seq)
 	if !ok {

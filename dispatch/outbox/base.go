@@ -1,6 +1,9 @@
 package outbox
 
-import "mailboxd/dispatch/store"
+import (
+	"mailboxd/dispatch/store"
+	"mailboxd/internal/running/schedule"
+)
 
 // A Base holds the lower components of the engine, for the upper ones.
 type Base struct {
@@ -19,7 +22,7 @@ func NewBase(s *store.Shared, endings chan struct{}) *Base {
 	b := &Base{Shared: s, Writer: &store.Writer{Shared: s, Counts: store.NewCounts(s.Agents.Known)}, History: &store.History{Shared: s}}
 	b.Reader = &store.Reader{Shared: s, Writer: b.Writer}
 	b.Meters = &store.Meters{Shared: s, Writer: b.Writer}
-	b.Messenger = &Messenger{Shared: s, writer: b.Writer, NotifyQueue: newNotifyQueue()}
+	b.Messenger = &Messenger{Shared: s, writer: b.Writer, Notifications: schedule.NewDutyQueue(s.Queue)}
 	b.Publisher = &Publisher{
 		Shared: s, writer: b.Writer, reader: b.Reader, Callbacks: newCallbacks(), endings: endings, missing: make(chan struct{}, 1),
 	}

@@ -3,6 +3,7 @@ package outbox
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"mailboxd/dispatch/store"
@@ -11,6 +12,7 @@ import (
 	"mailboxd/internal/decisions/conversation"
 	"mailboxd/internal/decisions/core"
 	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/running/schedule"
 	"mailboxd/internal/stores/ledger"
 	"mailboxd/internal/testtools/fault"
 )
@@ -19,19 +21,14 @@ import (
 // delivers due messages to inboxes.
 type Messenger struct {
 	*store.Shared
-	writer      *store.Writer
-	NotifyQueue *NotifyQueue
+	writer        *store.Writer
+	Notifications *schedule.DutyQueue // tasks whose requesters may need a notification
 }
 
 // NotifyLater queues a task for the notification of its requester, and starts the delivery of
 // due messages. 0 is no task: messages are only delivered. The engine is not idle until both
 // are done. It never blocks.
-func (ms *Messenger) NotifyLater(seq int64) {
-	ms.Queue.AddBusy()
-	if !ms.NotifyQueue.add(seq) {
-		ms.Queue.Done()
-	}
-}
+func (ms *Messenger) NotifyLater(seq int64) { ms.Notifications.Add(seq) }
 
 // NotifyLaterOf is NotifyLater for a task that was just moved.
 func (ms *Messenger) NotifyLaterOf(row task.Task) {
@@ -63,12 +60,12 @@ func (ms *Messenger) NotifyAll(ctx, work context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ms.NotifyQueue.added:
+		case <-ms.Notifications.Added:
 		case <-pause:
 			pause, pending = nil, deliveryRound{}
 		}
-		seqs := ms.NotifyQueue.take(notifyBatchSize)
-		err := ms.notifyTasks(work, seqs)
+		seqs := ms.Notifications.Take(notifyBatchSize)
+		err := ms.notifyTasks(work, slices.Compact(slices.Sorted(slices.Values(seqs))))
 		if err == nil {
 			pending, err = ms.deliverDue(work, pending)
 		}
@@ -85,10 +82,7 @@ func (ms *Messenger) NotifyAll(ctx, work context.Context) {
 		if pending.skipped != nil && pause == nil {
 			pause = time.After(store.SettlePause)
 		}
-		ms.NotifyQueue.done(len(seqs))
-		for range seqs {
-			ms.Queue.Done()
-		}
+		ms.Notifications.Done(len(seqs))
 	}
 }
 
@@ -98,11 +92,9 @@ func (ms *Messenger) requeue(seqs []int64) {
 		ms.NotifyLater(0)
 	}
 	for _, seq := range seqs {
-		if !ms.NotifyQueue.add(seq) {
-			ms.Queue.Done() // it was added meanwhile
-		}
+		ms.NotifyLater(seq)
 	}
-	ms.NotifyQueue.done(len(seqs))
+	ms.Notifications.Done(len(seqs))
 }
 
 // notifyTasks notifies the requesters of some tasks.
@@ -173,6 +165,9 @@ func (ms *Messenger) Notify(tx *store.Transaction, seq int64) error {
 		if err := ms.Emit(tx, row.Dialect, m, seq, inbox); err != nil {
 			return err
 		}
+	}
+	if last == conv.Notified && row.State != task.Done {
+		return nil // nothing is new
 	}
 	return tx.MarkNotified(seq, last, row.State != task.Done)
 }
