@@ -14,11 +14,10 @@ import (
 // count: the ledger knows the run to which the file belongs.
 type RunFiles struct {
 	Tail    *mailbox.Tail
-	authors map[string]*task.Task // the tasks of the runs, by file
-	kept    map[string]bool       // files that were put away since the last look
-	empty   bool                  // the last look found no file, and will find none before another change
-	changed time.Time             // the last change of the directory before that look
-	faults  map[string]string     // why files can't be put away, as reported
+	kept    map[string]bool   // files that were put away since the last look
+	empty   bool              // the last look found no file, and will find none before another change
+	changed time.Time         // the last change of the directory before that look
+	faults  map[string]string // why files can't be put away, as reported
 }
 
 // clockStep is longer than the steps in which the clock of a file system goes: a change that is as
@@ -27,7 +26,7 @@ const clockStep = time.Second
 
 // NewRunFiles makes RunFiles of a Tail.
 func NewRunFiles(tail *mailbox.Tail) *RunFiles {
-	return &RunFiles{Tail: tail, authors: map[string]*task.Task{}, kept: map[string]bool{}, faults: map[string]string{}}
+	return &RunFiles{Tail: tail, kept: map[string]bool{}, faults: map[string]string{}}
 }
 
 // lookAtRuns accepts new lines of the task files of runs, and puts files away that have no more.
@@ -115,11 +114,8 @@ func (in *Intake) endedRuns(ctx context.Context) (over []string, err error) {
 }
 
 // authorOf returns the task of the run to which a file belongs, or nil if the ledger doesn't
-// know it, and the run if it isn't in progress.
+// know it, and the run.
 func (in *Intake) authorOf(ctx context.Context, file string) (*task.Task, task.Run, error) {
-	if author := in.RunFiles.authors[file]; author != nil && len(in.Runs.Of(author.Seq)) > 0 {
-		return author, task.Run{}, nil
-	}
 	name, ok := mailbox.ParseRunFile(file)
 	if !ok {
 		return nil, task.Run{}, nil
@@ -134,7 +130,6 @@ func (in *Intake) authorOf(ctx context.Context, file string) (*task.Task, task.R
 	if err != nil || n < 0 {
 		return nil, task.Run{}, err
 	}
-	in.RunFiles.authors[file] = &rows[at]
 	return &rows[at], runs[n], nil
 }
 
@@ -156,7 +151,6 @@ func (in *Intake) keepRead(over []string) (changed bool) {
 		err := in.State.KeepRunFile(name)
 		in.reportRunFile(file, err)
 		if err == nil {
-			delete(in.RunFiles.authors, file)
 			in.RunFiles.kept[file] = true
 		}
 	}
