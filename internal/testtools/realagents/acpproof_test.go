@@ -49,7 +49,7 @@ func TestAPersonApprovesACallOfARealAgentWithAnSSHKey(t *testing.T) {
 		b.serve()
 		b.model.Script(b.askedShellCall(), fakemodel.Text("I wrote shell.txt."))
 		id := strings.TrimSpace(b.must(b.mailboxd(b.work, "ask", b.program.name, "Write shell.txt", "--in", b.work)).out)
-		for end := time.Now().Add(20 * time.Second); !strings.Contains(b.mailboxd(b.work, "ps").out, "approval"); <-time.After(100 * time.Millisecond) {
+		for end := time.Now().Add(patience); !strings.Contains(b.mailboxd(b.work, "ps").out, "approval"); <-time.After(100 * time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("no call waits; ps says %+v", b.mailboxd(b.work, "ps"))
 			}
