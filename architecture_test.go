@@ -23,6 +23,7 @@ var rows = [][]string{
 	{"internal/operating"},                          // configuration, daemon, and checks of the installation
 	{"internal/access/web"},                         // the page, which reads as commands do
 	{"internal/cli"},                                // commands
+	{"internal/stores/bundle"},                      // the evidence of a run, from the ledger and for verifiers
 	{"watcher", "internal/access"},                  // ways in
 	{"dispatch"},                                    // engine: commands of people, and the next step after each change
 	{"dispatch/intake"},                             // engine: lines of task files
@@ -72,28 +73,29 @@ func modulePath() string {
 
 // owners are the only packages that import a dependency or a package of ours.
 var owners = map[string][]string{
-	"github.com/fsnotify/fsnotify":               {"watcher", "internal/running/toolcall", "internal/running/acp"},
-	"github.com/coder/acp-go-sdk":                {"internal/running/acp"},
-	"github.com/spf13/cobra":                     {"cmd/mailboxd"},
-	"github.com/spf13/cobra/doc":                 {"cmd/mailboxd"},
-	"github.com/spf13/viper":                     {"internal/operating/config"},
-	"internal/operating/config":                  {"cmd/mailboxd", "internal/operating/daemon", "internal/operating/registry"},
-	"database/sql":                               {"internal/stores/ledger"},
-	"modernc.org/sqlite":                         {"internal/stores/ledger"},
-	"github.com/Masterminds/semver/v3":           {"internal/decisions/route"},
-	"golang.org/x/crypto/ssh":                    {"internal/access/proof"},
-	"github.com/santhosh-tekuri/jsonschema/v6":   {"internal/running/schema"},
-	"github.com/modelcontextprotocol/go-sdk/mcp": {"internal/access/mcpserver"},
-	"github.com/bluekeyes/go-gitdiff/gitdiff":    {"internal/access/web"},
-	"github.com/alecthomas/chroma/v2":            {"internal/access/web", "internal/access/web/code"},
-	"github.com/yuin/goldmark":                   {"internal/access/web/agenttext"},
-	"github.com/yuin/goldmark/ast":               {"internal/access/web/agenttext"},
-	"github.com/yuin/goldmark/extension":         {"internal/access/web/agenttext"},
-	"github.com/yuin/goldmark/parser":            {"internal/access/web/agenttext"},
-	"github.com/yuin/goldmark/renderer":          {"internal/access/web/agenttext"},
-	"github.com/yuin/goldmark/renderer/html":     {"internal/access/web/agenttext"},
-	"github.com/yuin/goldmark/text":              {"internal/access/web/agenttext"},
-	"github.com/yuin/goldmark/util":              {"internal/access/web/agenttext"},
+	"github.com/fsnotify/fsnotify":                           {"watcher", "internal/running/toolcall", "internal/running/acp"},
+	"github.com/coder/acp-go-sdk":                            {"internal/running/acp"},
+	"github.com/spf13/cobra":                                 {"cmd/mailboxd"},
+	"github.com/spf13/cobra/doc":                             {"cmd/mailboxd"},
+	"github.com/spf13/viper":                                 {"internal/operating/config"},
+	"internal/operating/config":                              {"cmd/mailboxd", "internal/operating/daemon", "internal/operating/registry"},
+	"database/sql":                                           {"internal/stores/ledger"},
+	"modernc.org/sqlite":                                     {"internal/stores/ledger"},
+	"github.com/secure-systems-lab/go-securesystemslib/dsse": {"internal/stores/bundle"},
+	"github.com/Masterminds/semver/v3":                       {"internal/decisions/route"},
+	"golang.org/x/crypto/ssh":                                {"internal/access/proof"},
+	"github.com/santhosh-tekuri/jsonschema/v6":               {"internal/running/schema"},
+	"github.com/modelcontextprotocol/go-sdk/mcp":             {"internal/access/mcpserver"},
+	"github.com/bluekeyes/go-gitdiff/gitdiff":                {"internal/access/web"},
+	"github.com/alecthomas/chroma/v2":                        {"internal/access/web", "internal/access/web/code"},
+	"github.com/yuin/goldmark":                               {"internal/access/web/agenttext"},
+	"github.com/yuin/goldmark/ast":                           {"internal/access/web/agenttext"},
+	"github.com/yuin/goldmark/extension":                     {"internal/access/web/agenttext"},
+	"github.com/yuin/goldmark/parser":                        {"internal/access/web/agenttext"},
+	"github.com/yuin/goldmark/renderer":                      {"internal/access/web/agenttext"},
+	"github.com/yuin/goldmark/renderer/html":                 {"internal/access/web/agenttext"},
+	"github.com/yuin/goldmark/text":                          {"internal/access/web/agenttext"},
+	"github.com/yuin/goldmark/util":                          {"internal/access/web/agenttext"},
 }
 
 func TestImportsGoOnlyToRowsBelow(t *testing.T) {

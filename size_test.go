@@ -92,6 +92,7 @@ var ceilings = map[string]int{
 	"internal/stores/seal":                    1250,
 	"internal/stores/worktree":                2643,
 	"release/internal/rename":                 150,
+	"internal/stores/bundle":                  1900,
 	"mailbox":                                 4638,
 	"watcher":                                 785,
 
