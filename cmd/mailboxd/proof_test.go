@@ -79,11 +79,16 @@ func extractProof() {
 		Approvals []struct {
 			Proof struct{ Signature, Signed string }
 		}
+		Signed string // in a line of a bundle, which has its proof beside it
+		Proof  struct{ Signature string }
 	}
 	if err := json.Unmarshal(text, &shown, json.MatchCaseInsensitiveNames(true)); err != nil {
 		panic(err)
 	}
-	proof := shown.Approvals[0].Proof
+	proof := struct{ Signature, Signed string }{shown.Proof.Signature, shown.Signed}
+	if shown.Signed == "" {
+		proof = shown.Approvals[0].Proof
+	}
 	if err := errors.Join(os.WriteFile("signature", []byte(proof.Signature), 0o600), os.WriteFile("signed", []byte(proof.Signed), 0o600)); err != nil {
 		panic(err)
 	}

@@ -13,8 +13,8 @@ import (
 	"mailboxd/internal/cli/exit"
 	"mailboxd/internal/cli/term"
 	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/operating/sealing"
 	"mailboxd/internal/stores/bundle"
-	"mailboxd/internal/stores/seal"
 )
 
 // verifyMemory is the memory of the Go runtime that verify keeps to: the file may be hostile.
@@ -40,7 +40,7 @@ to be verified with at least this proof, and there has to be one. The exit code 
 if a claim is bad, and 2 if the file is no bundle.`,
 		Example: `  mailboxd verify run.tar --key owner.pub
   mailboxd verify run.tar --key owner.pub --approvers approvers --require ssh
-  mailboxd verify run.tar --key owner.pub --json | jq -r '.claims[] | .status, .text'`,
+  mailboxd verify run.tar --key owner.pub --json | jq '.claims[].status'`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			debug.SetMemoryLimit(verifyMemory)
@@ -67,12 +67,8 @@ func (f verifyFlags) trust() (t bundle.Trust, err error) {
 	if f.key == "" {
 		return t, errors.New("name the public key of the mailbox's owner: --key FILE")
 	}
-	text, err := os.ReadFile(f.key)
-	if err != nil {
-		return t, fmt.Errorf("read key: %w", err)
-	}
-	if t.Keys, err = seal.ParseKeys(text); err != nil {
-		return t, fmt.Errorf("read key %s: %w", f.key, err)
+	if t.Keys, err = sealing.ReadKeys(f.key); err != nil {
+		return t, err
 	}
 	if f.approvers != "" {
 		text, err := os.ReadFile(f.approvers)

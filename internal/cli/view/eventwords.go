@@ -26,7 +26,7 @@ var eventFields = []struct{ name, words string }{
 	{"unknown_runs", "with directories of runs that the ledger does not know: %s"},
 	{"kept", "kept as %s"}, {"written", "written %s"}, {"reason", "because %s"}, {"why", "because %s"}, {"faults", "because %s"},
 	{"count", "%s in all"}, {"hosts", "%s"}, {"note", "“%s”"}, {"message", "“%s”"}, {"words", "“%s”"}, {"warnings", "with the warning %s"},
-	{"hash", ""}, {"run_id", ""}, {"digest", ""}, {"patch_sha256", ""}, {task.ResultDigest, ""}, {"signature", ""}, {"expires", ""},
+	{"hash", ""}, {"run_id", ""}, {"digest", ""}, {task.PatchDigest, ""}, {task.ResultDigest, ""}, {"signature", ""}, {"expires", ""},
 }
 
 // EventWords describes an event in words.

@@ -233,6 +233,9 @@ func (s *site) reportPoints(t *testing.T, sum tally) {
 	const often = 100 // crossings, after which one must have died at a point
 	const enough = 20 // rounds over all points, after which each must have been met; not where state is damaged: tasks are held then
 	for _, p := range points {
+		if slices.Contains(exports, p.name) {
+			continue // TestAnExportThatIsKilledLeavesNoHalfFile
+		}
 		c, name := crossings[p.name], p.name
 		t.Logf("%-20s crossed %6d times, died there %3d times", name, c.crossed, c.died)
 		spared := slices.Contains(beginnings, name)

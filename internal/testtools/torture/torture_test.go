@@ -100,7 +100,7 @@ func (s *site) killAgainAndAgain(ctx context.Context, b *book, sum *tally) error
 	if err != nil {
 		return err
 	}
-	points = slices.DeleteFunc(points, func(p point) bool { return slices.Contains(beginnings, p.name) })
+	points = slices.DeleteFunc(points, func(p point) bool { return slices.Contains(beginnings, p.name) || slices.Contains(exports, p.name) })
 	dice := chance(1 << 32)
 	dice.Shuffle(len(points), func(i, j int) { points[i], points[j] = points[j], points[i] })
 	for turn := 0; ctx.Err() == nil && (*kills == 0 || sum.kills < *kills); turn++ {
