@@ -51,6 +51,7 @@ var ceilings = map[string]int{
 	"internal/sandboxing/gate":                791,
 	"internal/sandboxing/gitfiles":            1379,
 	"internal/running/host":                   877,
+	"internal/cli/evidence":                   620,
 	"internal/cli/lint":                       896,
 	"internal/mailboxd-needs-linux":           505,
 	"internal/access/mcpserver":               2355,
@@ -92,13 +93,13 @@ var ceilings = map[string]int{
 	"internal/stores/seal":                    1250,
 	"internal/stores/worktree":                2643,
 	"release/internal/rename":                 150,
-	"internal/stores/bundle":                  1900,
+	"internal/stores/bundle":                  2450,
 	"mailbox":                                 4638,
 	"watcher":                                 785,
 
 	// The ledger is larger than a package of the engine: each question about a task is a method
 	// beside its SQL. It has a limit of its own, so that it doesn't grow.
-	"internal/stores/ledger": 5180,
+	"internal/stores/ledger": 5260,
 }
 
 // wide are the types that may have more fields: options, tables of functions, and rows of
@@ -121,7 +122,7 @@ var large = map[string]largeType{
 	"reader.Reader": {47, "one method for each command that reads"},
 	"web.server":    {60, "one method for each page and form"},
 	"ledger.Tx":     {95, "one method for each statement, so that all SQL is in one package"},
-	"ledger.Reader": {69, "one method for each query, so that all SQL is in one package"},
+	"ledger.Reader": {71, "one method for each query, so that all SQL is in one package"},
 }
 
 func TestPackagesAndTypesStaySmall(t *testing.T) {

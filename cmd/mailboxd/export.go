@@ -39,12 +39,13 @@ results, patches and messages do. Events that may quote them are then hashes, to
 				return err
 			}
 			if done.Open > 0 {
-				fmt.Fprintf(cmd.ErrOrStderr(), "%d of %d tasks have not ended; the file has what is known of them now\n", done.Open, done.Tasks)
+				fmt.Fprintf(cmd.ErrOrStderr(), "%d of %d tasks have not ended; the file has what is known now\n", done.Open, done.Tasks)
 			}
 			if asJSON {
 				return term.PrintJSON(cmd.OutOrStdout(), done)
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: run %s, %d tasks, %d files, %d bytes\n", term.OneLine(out), term.OneLine(done.Run), done.Tasks, done.Files, done.Bytes)
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: run %s, %d tasks, %d files, %d bytes\n",
+				term.OneLine(out), term.OneLine(done.Run), done.Tasks, done.Files, done.Bytes)
 			return err
 		}),
 	}

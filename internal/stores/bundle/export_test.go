@@ -40,15 +40,20 @@ func recorded(t *testing.T) *ledger.Ledger {
 		return seq
 	}
 	first := accept("t1", 0)
+	logged := func(tx *ledger.Tx, kind task.Kind, data string) error {
+		return tx.Log(task.Event{Time: noon, Kind: kind, Task: "t1", Revision: 1, Of: first, Data: []byte(data)})
+	}
 	accept("other", 0)
 	accept("t1.1", first)
 	update(func(tx *ledger.Tx) error {
-		_, err := tx.Record(task.Message{Time: noon, Dialect: envelope.CLowl, Act: "informs", Task: first, From: "ken", To: "ann", Via: "run", Body: []byte(secretWords)})
-		return errors.Join(err, tx.Log(task.Event{Time: noon, Kind: task.KindTaskProgress, Task: "t1", Revision: 1, Of: first, Data: []byte(`{"message":"` + secretWords + `"}`)}))
+		_, err := tx.Record(task.Message{
+			Time: noon, Dialect: envelope.CLowl, Act: "informs", Task: first, From: "ken", To: "ann", Via: "run", Body: []byte(secretWords),
+		})
+		return errors.Join(err, logged(tx, task.KindTaskProgress, `{"message":"`+secretWords+`"}`))
 	})
 	update(func(tx *ledger.Tx) error {
 		_, err := tx.Move(first, task.Running, 0, task.Change{To: task.Done, Status: envelope.OK, Result: result})
-		return errors.Join(err, tx.Log(task.Event{Time: noon, Kind: task.KindTaskFinished, Task: "t1", Revision: 1, Of: first, Data: []byte(`{"status":"ok","result_sha256":"` + digestOf(string(result)) + `"}`)}))
+		return errors.Join(err, logged(tx, task.KindTaskFinished, `{"status":"ok","result_sha256":"`+digestOf(string(result))+`"}`))
 	})
 	try(t, l.Seal(t.Context()))
 	update(func(tx *ledger.Tx) error {
@@ -97,7 +102,10 @@ func TestAnExportHasAFileForEachBody(t *testing.T) {
 	for _, e := range opened.entries {
 		names = append(names, e.name)
 	}
-	want := []string{"events.jsonl", "manifest.json", "messages.jsonl", "requests/000001.json", "requests/000002.json", "results/000001.json", "seals.jsonl", "statement.dsse.json"}
+	want := []string{
+		"events.jsonl", "manifest.json", "messages.jsonl", "requests/000001.json", "requests/000002.json", "results/000001.json",
+		"seals.jsonl", "statement.dsse.json",
+	}
 	if !slices.Equal(names, want) {
 		t.Errorf("the bundle has %v; want %v", names, want)
 	}
@@ -179,7 +187,8 @@ func TestAFileThatIsTooLargeIsNotWritten(t *testing.T) {
 	s, err := newSpool(t.TempDir())
 	try(t, err)
 	defer s.file.Close()
-	if err := s.addBytes("requests/000001.json", noon, make([]byte, maxEntry+1)); err == nil || !strings.Contains(err.Error(), "64 MiB") {
+	err = s.addBytes("requests/000001.json", noon, make([]byte, maxEntry+1))
+	if err == nil || !strings.Contains(err.Error(), "64 MiB") {
 		t.Errorf("addBytes of more than 64 MiB = %v", err)
 	}
 	if err := addLines(s, eventsName, noon, []event{{Data: strings.Repeat("x", maxLine)}}); err == nil || !strings.Contains(err.Error(), "4 MiB") {

@@ -104,7 +104,8 @@ func (m *made) approve(t testing.TB, id envelope.ID, stage envelope.Approval, di
 		Proof: task.Proof{Kind: proof.KindSSH, Expires: noon.Add(24 * time.Hour)},
 	}
 	signer, approver := alice(t)
-	signed, err := proof.Sign(signer, proof.Approvers{Mailbox: m.manifest.Mailbox, List: []proof.Approver{approver}}.StatementOf(a.row(), a.consent()))
+	list := proof.Approvers{Mailbox: m.manifest.Mailbox, List: []proof.Approver{approver}}
+	signed, err := proof.Sign(signer, list.StatementOf(a.row(), a.consent()))
 	if err != nil {
 		t.Fatal(err)
 	}

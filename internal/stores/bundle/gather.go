@@ -23,7 +23,7 @@ func (x *exporter) addEvents(ctx context.Context) error {
 	for _, row := range x.rows {
 		own[row.Seq] = true
 	}
-	seqs, err := x.Ledger.EventsOf(ctx, x.rows)
+	seqs, err := x.eventSeqs(ctx)
 	if err != nil {
 		return err
 	}
@@ -59,6 +59,30 @@ func (x *exporter) addEvents(ctx context.Context) error {
 	}
 	return addLines(x.spool, sealsName, x.time, covering)
 }
+
+// eventSeqs returns the seqs of the events of the run, in their order.
+func (x *exporter) eventSeqs(ctx context.Context) (seqs []int64, err error) {
+	for i, row := range x.rows {
+		if slices.ContainsFunc(x.rows[:i], func(earlier task.Task) bool { return earlier.ID == row.ID }) {
+			continue // an earlier revision
+		}
+		for after, more := int64(0), true; more; {
+			page, err := x.Ledger.Events(ctx, row.ID, after, eventPage)
+			if err != nil {
+				return nil, err
+			}
+			for _, e := range page {
+				seqs, after = append(seqs, e.Seq), e.Seq
+			}
+			more = len(page) == eventPage
+		}
+	}
+	slices.Sort(seqs)
+	return seqs, nil
+}
+
+// eventPage is how many events are read at once.
+const eventPage = 1000
 
 // latest returns the time of the latest event of the run, or of its latest task without events, to the second.
 func (x *exporter) latest(lines []event) (at time.Time) {

@@ -145,10 +145,10 @@ func hostile(t testing.TB) map[string]refused {
 	}
 }
 
-// A reader that has more bytes than any memory, to stop at the limits and not at the end.
-type endless struct{}
+// A zeroFile has as many zeros as are read.
+type zeroFile struct{}
 
-func (endless) ReadAt(p []byte, _ int64) (int, error) { clear(p); return len(p), nil }
+func (zeroFile) ReadAt(p []byte, _ int64) (int, error) { clear(p); return len(p), nil }
 
 func TestHostileFilesAreNoBundles(t *testing.T) {
 	all := hostile(t)
@@ -160,7 +160,7 @@ func TestHostileFilesAreNoBundles(t *testing.T) {
 			t.Errorf("%s: Verify = %+v, %v; want %v: %s", name, r, err, ErrNoBundle, f.why)
 		}
 	}
-	if _, err := Verify(t.Context(), endless{}, maxTotal+1, Trust{}); !errors.Is(err, ErrNoBundle) {
+	if _, err := Verify(t.Context(), zeroFile{}, maxTotal+1, Trust{}); !errors.Is(err, ErrNoBundle) {
 		t.Errorf("Verify of more than 4 GiB = %v; want %v", err, ErrNoBundle)
 	}
 }

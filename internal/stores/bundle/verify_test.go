@@ -35,7 +35,8 @@ func TestEachClaimOfAWholeBundleIsChecked(t *testing.T) {
 	if err != nil || !r.OK || r.said() != wholeClaims {
 		t.Errorf("Verify = %v, %v\n%s\nwant ok\n%s", r.OK, err, r.said(), wholeClaims)
 	}
-	if c := r.Claims[4]; c.Level != "ssh" || !strings.Contains(c.Text, "pre approved by alice") || !strings.Contains(c.Text, digestOf(theBare)) {
+	c := r.Claims[4]
+	if c.Level != "ssh" || !strings.Contains(c.Text, "pre approved by alice") || !strings.Contains(c.Text, digestOf(theBare)) {
 		t.Errorf("the claim of the approval is %+v; want who, which level and which digest", c)
 	}
 }

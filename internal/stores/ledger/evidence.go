@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	"mailboxd/internal/decisions/task"
 	"mailboxd/internal/stores/seal"
 )
 
@@ -31,8 +30,8 @@ type StoredEvent struct {
 	Pruned bool // only its seq and its hash are left
 }
 
-const storedQuery = `SELECT events.seq, events.time, events.kind, coalesce(k.id, ''), coalesce(k.revision, 0), events.data, coalesce(events.task, 0)
-	FROM events LEFT JOIN tasks k ON k.seq = events.task WHERE events.seq BETWEEN ? AND ? ORDER BY events.seq`
+const storedQuery = `SELECT events.seq, events.time, events.kind, coalesce(k.id, ''), coalesce(k.revision, 0), events.data,
+	coalesce(events.task, 0) FROM events LEFT JOIN tasks k ON k.seq = events.task WHERE events.seq BETWEEN ? AND ? ORDER BY events.seq`
 
 func scanStored(r row) (e StoredEvent, err error) {
 	err = r.Scan(&e.Seq, &e.Time, &e.Kind, &e.Task, &e.Revision, &e.Data, &e.Of)
@@ -59,17 +58,4 @@ func (r *Reader) StoredEvents(ctx context.Context, first, last int64) ([]StoredE
 	events = append(events, pruned...)
 	slices.SortFunc(events, func(a, b StoredEvent) int { return int(a.Seq - b.Seq) })
 	return events, nil
-}
-
-// EventsOf returns the seqs of all events of tasks, in their order.
-func (r *Reader) EventsOf(ctx context.Context, rows []task.Task) (seqs []int64, err error) {
-	for _, row := range rows {
-		of, err := all(ctx, r.read, one[int64], "SELECT seq FROM events WHERE task = ? AND task IS NOT NULL", row.Seq)
-		if err != nil {
-			return nil, fmt.Errorf("list events of task %d: %w", row.Seq, err)
-		}
-		seqs = append(seqs, of...)
-	}
-	slices.Sort(seqs)
-	return seqs, nil
 }
