@@ -7,10 +7,8 @@ import (
 
 	"mailboxd/internal/cli/evidence"
 	"mailboxd/internal/cli/exit"
+	"mailboxd/internal/stores/bundle"
 )
-
-// verifyMemory is the memory of the Go runtime that verify keeps to: the file may be hostile.
-const verifyMemory = 24 << 20
 
 func verifyCommand() *cobra.Command {
 	known, asJSON := evidence.Known{}, false
@@ -29,7 +27,7 @@ if a claim is bad, and 2 if the file is no bundle.`,
   mailboxd verify run.tar --key owner.pub --json | jq '.claims[].status'`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			debug.SetMemoryLimit(verifyMemory)
+			debug.SetMemoryLimit(bundle.Memory)
 			trust, err := known.Trust()
 			if err != nil {
 				return exit.With(exit.Usage, "%w", err)

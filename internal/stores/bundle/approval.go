@@ -17,7 +17,10 @@ import (
 )
 
 // maxApprovals limits the approvals of a bundle, of which a little stays in memory.
-const maxApprovals = 20_000
+const maxApprovals = 5_000
+
+// maxWords limits the bytes of what stays in memory of an approval.
+const maxWords = 400
 
 // An approval is a line of approvals.jsonl: what a person was asked, and what came of it.
 type approval struct {
@@ -161,6 +164,8 @@ func (v *verifier) readApprovals() (all []decided, err error) {
 			return nil, fmt.Errorf("line %d of %s is about no task of the bundle", in.n, approvalsName)
 		case len(all) == maxApprovals:
 			return nil, fmt.Errorf("it has more than %d approvals", maxApprovals)
+		case len(a.Decider)+len(a.Stage)+len(a.Digest)+len(a.Proof.Kind)+len(a.Proof.Key) > maxWords:
+			return nil, fmt.Errorf("line %d of %s: a name has too many bytes", in.n, approvalsName)
 		case a.isDecided():
 			all = append(all, v.decide(a, number))
 		}

@@ -16,6 +16,9 @@ import (
 // eventDigits is how much of the digest of an approval its events have.
 const eventDigits = 12
 
+// digits is how many hexadecimal digits a SHA-256 has.
+const digits = 64
+
 // An event is a line of events.jsonl: an event of the run as the ledger stores it, or the hash of another one in a
 // sealed range.
 type event struct {
@@ -124,10 +127,10 @@ func (v *verifier) note(e event) error {
 	if json.Unmarshal([]byte(e.Data), &data) != nil {
 		return nil // data of an older version
 	}
-	if data.Result != "" {
+	if len(data.Result) == digits {
 		v.found.results[number] = setter{e.Seq, data.Result}
 	}
-	if data.Patch != "" && e.Kind != string(task.KindWorktreeApplied) && e.Kind != string(task.KindWorktreeDiscarded) {
+	if len(data.Patch) == digits && e.Kind != string(task.KindWorktreeApplied) && e.Kind != string(task.KindWorktreeDiscarded) {
 		v.found.patched[number] = true
 		if key := (patchKey{number, data.Patch}); v.wanted[key] {
 			v.found.patches[key] = e.Seq
@@ -170,6 +173,9 @@ func (s *sealing) fail(format string, args ...any) {
 	}
 }
 
+// maxUnknown limits the keys that were not given.
+const maxUnknown = 10
+
 // next reads the next seal.
 func (s *sealing) next() error {
 	line, err := s.in.next()
@@ -197,7 +203,9 @@ func (s *sealing) next() error {
 		s.starts++
 	}
 	if s.keys[next.Key] == nil {
-		s.unknown[next.Key]++
+		if s.unknown[next.Key]++; len(s.unknown) > maxUnknown {
+			return fmt.Errorf("%s has seals of more than %d keys", sealsName, maxUnknown)
+		}
 	} else if err := next.Verify(s.keys); err != nil {
 		s.fail("the seal of events %d to %d: %v", next.First, next.Last, err)
 	}

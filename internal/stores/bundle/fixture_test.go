@@ -53,7 +53,7 @@ type made struct {
 	keys      []seal.Successor
 	bodies    map[string]string
 	signer    seal.Signer
-	forge     func([]entry) // after the manifest is made
+	replace   map[string]string // texts of the manifest or the statement
 }
 
 const (
@@ -163,9 +163,15 @@ func (m *made) write(t testing.TB) []byte {
 	}
 	text, err := encode(m.manifest)
 	try(t, err)
+	if other := m.replace[manifestName]; other != "" {
+		text = []byte(other)
+	}
 	try(t, s.addBytes(manifestName, m.manifest.Time, text))
 	signed, err := sign(t.Context(), m.signer, m.manifest, s.entries[len(s.entries)-1].digest())
 	try(t, err)
+	if other := m.replace[statementName]; other != "" {
+		signed = []byte(other)
+	}
 	try(t, s.addBytes(statementName, m.manifest.Time, signed))
 	slices.SortFunc(s.entries, byName)
 	var out bytes.Buffer

@@ -3,6 +3,7 @@
 package bundle
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/decisions/task"
@@ -29,8 +31,13 @@ const (
 // format is the number of the format of bundles that this version writes and verifies.
 const format = 1
 
-// maxManifest limits the bytes of a manifest, and of a statement about it.
-const maxManifest = 16 << 20
+// Limits of the bytes of files that are read as a whole.
+const (
+	maxManifest  = 8 << 20
+	maxStatement = 64 << 10
+	maxRedacted  = 1 << 10
+	maxKeys      = 1 << 20
+)
 
 // What Export can replace by hashes.
 const (
@@ -40,13 +47,35 @@ const (
 
 // A Manifest lists the files and the tasks of a bundle.
 type Manifest struct {
-	Format   int       `json:"format"`
-	Run      string    `json:"run"`
-	Mailbox  string    `json:"mailbox"` // its id, which signatures of approvals name
-	Time     time.Time `json:"time"`    // of the latest event
-	Redacted []string  `json:"redacted,omitempty"`
-	Tasks    []Task    `json:"tasks"`
-	Files    []File    `json:"files"`
+	Format   int          `json:"format"`
+	Run      string       `json:"run"`
+	Mailbox  string       `json:"mailbox"` // its id, which signatures of approvals name
+	Time     time.Time    `json:"time"`    // of the latest event
+	Redacted list[string] `json:"redacted,omitempty"`
+	Tasks    list[Task]   `json:"tasks"`
+	Files    list[File]   `json:"files"`
+}
+
+// A list is a list that is read up to maxEntries: three bytes of JSON can be an element of a hundred bytes.
+type list[T any] []T
+
+// UnmarshalJSONFrom reads a list.
+func (l *list[T]) UnmarshalJSONFrom(in *jsontext.Decoder) error {
+	if begin, err := in.ReadToken(); err != nil || begin.Kind() != '[' {
+		return cmp.Or(err, errors.New("want a list"))
+	}
+	for in.PeekKind() != ']' {
+		var next T
+		if len(*l) == maxEntries {
+			return fmt.Errorf("a list has more than %d elements", maxEntries)
+		}
+		if err := json.UnmarshalDecode(in, &next, json.RejectUnknownMembers(true)); err != nil {
+			return err
+		}
+		*l = append(*l, next)
+	}
+	_, err := in.ReadToken()
+	return err
 }
 
 // A Task is one revision of a task of the run. The first one is number 1 in the names of files.

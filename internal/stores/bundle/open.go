@@ -17,7 +17,11 @@ import (
 var ErrNoBundle = errors.New("is no bundle")
 
 // maxLine limits the bytes of a line in a file of lines that is read for verifying.
-const maxLine = 4 << 20
+const maxLine = 2 << 20
+
+// Memory is a limit for the Go runtime of a program that verifies, which may get hostile files: all of it then has less
+// than 64 MiB.
+const Memory = 24 << 20
 
 // A bundle is an open bundle. Its bytes come from outside, so each read is compared with the hash of the first one:
 // the file may change meanwhile.
@@ -46,7 +50,7 @@ func (b *bundle) read(size int64) (err error) {
 			return fmt.Errorf("it has no %s", name)
 		}
 	}
-	text, err := b.small(manifestName)
+	text, err := b.small(manifestName, maxManifest)
 	if err == nil {
 		b.manifest, err = parseManifest(text)
 	}
@@ -63,13 +67,13 @@ func (b *bundle) find(name string) *entry {
 }
 
 // small returns the bytes of a file that is not large.
-func (b *bundle) small(name string) ([]byte, error) {
+func (b *bundle) small(name string, most int64) ([]byte, error) {
 	e := b.find(name)
 	if e == nil {
 		return nil, fmt.Errorf("it has no %s", name)
 	}
-	if e.size > maxManifest {
-		return nil, fmt.Errorf("%s has more than %d MiB", name, maxManifest>>20)
+	if e.size > most {
+		return nil, fmt.Errorf("%s has more than %d KiB", name, most>>10)
 	}
 	text := make([]byte, e.size)
 	if _, err := b.file.ReadAt(text, e.offset); err != nil {

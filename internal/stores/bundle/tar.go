@@ -17,7 +17,7 @@ import (
 const (
 	maxEntry   = 64 << 20 // bytes of one file in it
 	maxTotal   = 4 << 30  // bytes of the bundle
-	maxEntries = 30_000   // files in it
+	maxEntries = 20_000   // files in it, and tasks
 	block      = 512      // bytes of a header, to a multiple of which each file is filled up
 )
 
