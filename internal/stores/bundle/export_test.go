@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -91,6 +92,36 @@ func TestAnExportedRunVerifies(t *testing.T) {
 	}
 	if again := exported(t, l, "t1.1"); !bytes.Equal(file, again) {
 		t.Error("an export of the run by a task below differs from the first one")
+	}
+}
+
+// What retention removed is a hash in its range, as an event of another task is.
+func TestARunWhoseEventsWereRemovedInPartVerifies(t *testing.T) {
+	l := recorded(t)
+	try(t, l.Update(t.Context(), func(tx *ledger.Tx) error {
+		revisions, err := l.Revisions(t.Context(), "t1.1")
+		if err != nil {
+			return err
+		}
+		below := revisions[0]
+		_, err = tx.Move(below.Seq, task.Running, 0, task.Change{To: task.Done, Status: envelope.Failed})
+		return errors.Join(err, tx.MarkPut(below.Seq, true), tx.MarkPut(below.Parent, true))
+	}))
+	try(t, l.Update(t.Context(), func(tx *ledger.Tx) error {
+		_, dropped, err := tx.DropEvents(noon.Add(time.Second), 0, 3)
+		if err == nil && dropped != 2 { // the event of the other task, which is open, stays
+			err = fmt.Errorf("%d events were removed; want 2", dropped)
+		}
+		return err
+	}))
+	path := filepath.Join(t.TempDir(), "run.tar")
+	_, err := Export(t.Context(), Source{Ledger: l.Reader, Mailbox: "box-1", Signer: seal.PrivateKey(keyOf(1))}, "t1", nil, path)
+	try(t, err)
+	file, err := os.ReadFile(path)
+	try(t, err)
+	r, err := verifyBytes(t, file, Trust{Keys: keysOf(1)})
+	if err != nil || !r.OK || !strings.Contains(r.said(), "ok: seals\n") || !strings.Contains(r.Claims[2].Text, "the hashes of 3 others") {
+		t.Errorf("Verify = %v, %v\n%+v; want seals that agree with three hashes", r.OK, err, r.Claims)
 	}
 }
 
