@@ -66,6 +66,7 @@ func completeArgs(g *globals, root *cobra.Command) {
 		"thread":  completeTasks(g, false),
 		"trace":   completeTasks(g, false),
 		"replay":  completeTasks(g, false),
+		"export":  completeTasks(g, false),
 		"reply":   completeTasks(g, false, view.OpenStates()...),
 		"ask":     completeAgents(g),
 		"pause":   completeAgents(g),

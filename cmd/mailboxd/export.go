@@ -44,7 +44,7 @@ results, patches and messages do. Events that may quote them are then hashes, to
 			if asJSON {
 				return term.PrintJSON(cmd.OutOrStdout(), done)
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: run %s, %d tasks, %d files, %d bytes\n",
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: run %s, tasks: %d, files: %d, bytes: %d\n",
 				term.OneLine(out), term.OneLine(done.Run), done.Tasks, done.Files, done.Bytes)
 			return err
 		}),

@@ -42,6 +42,14 @@ func (r *Report) say(what string, s Status, format string, args ...any) {
 	r.add(Claim{What: what, Status: s, Text: fmt.Sprintf(format, args...)})
 }
 
+// count returns a number with its noun.
+func count(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}
+
 // about returns a claim about a revision of a task.
 func about(what string, t Task, s Status, format string, args ...any) Claim {
 	return Claim{What: what, Status: s, Task: t.String(), Text: fmt.Sprintf(format, args...)}

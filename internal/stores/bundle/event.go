@@ -258,16 +258,16 @@ func (s *sealing) report(v *verifier) {
 	case s.wrong != "":
 		v.say("seals", Bad, "%s", s.wrong)
 	case s.seals > 0:
-		v.say("seals", Good, "%d seals of events %d to %d agree with %d events of the run and the hashes of %d others",
-			s.seals, s.first, s.last, s.own, s.others)
+		v.say("seals", Good, "%s of events %d to %d: right for %s of the run, and %s of others as hashes",
+			count(s.seals, "seal"), s.first, s.last, count(s.own, "event"), count(s.others, "event"))
 	}
 	if s.open > 0 {
-		v.say("seals", Unchecked, "%d events of the run have no seal", s.open)
+		v.say("seals", Unchecked, "%s of the run without a seal", count(s.open, "event"))
 	}
 	if s.starts > 0 {
-		v.say("seals", Unchecked, "%d seals do not follow on the seal before: the ledger was lost or restored there", s.starts)
+		v.say("seals", Unchecked, "%s without the one right before: the ledger was lost or restored there", count(s.starts, "seal"))
 	}
 	for _, key := range sortedKeys(s.unknown) {
-		v.say("seals", Unchecked, "%d seals are signed with key %.40q, which was not given", s.unknown[key], key)
+		v.say("seals", Unchecked, "%s with a signature of key %.40q, which was not given", count(s.unknown[key], "seal"), key)
 	}
 }

@@ -87,7 +87,7 @@ func TestAnExportedRunVerifies(t *testing.T) {
 	if bytes.Contains(file, []byte(`"other"`)) {
 		t.Error("the bundle says something about a task of another run")
 	}
-	if !strings.Contains(r.Claims[2].Text, "with 4 events of the run and the hashes of 1 others") {
+	if !strings.Contains(r.Claims[2].Text, "right for 4 events of the run, and 1 event of others") {
 		t.Errorf("the seals say %q", r.Claims[2].Text)
 	}
 	if again := exported(t, l, "t1.1"); !bytes.Equal(file, again) {
@@ -120,7 +120,7 @@ func TestARunWhoseEventsWereRemovedInPartVerifies(t *testing.T) {
 	file, err := os.ReadFile(path)
 	try(t, err)
 	r, err := verifyBytes(t, file, Trust{Keys: keysOf(1)})
-	if err != nil || !r.OK || !strings.Contains(r.said(), "ok: seals\n") || !strings.Contains(r.Claims[2].Text, "the hashes of 3 others") {
+	if err != nil || !r.OK || !strings.Contains(r.said(), "ok: seals\n") || !strings.Contains(r.Claims[2].Text, "3 events of others") {
 		t.Errorf("Verify = %v, %v\n%+v; want seals that agree with three hashes", r.OK, err, r.Claims)
 	}
 }

@@ -125,7 +125,7 @@ func (v *verifier) checkWhole() {
 			}
 		}
 	}
-	v.say("bundle", Good, "%d files are as the manifest lists them", len(v.manifest.Files))
+	v.say("bundle", Good, "%s, as the manifest lists them", count(len(v.manifest.Files), "file"))
 }
 
 func (v *verifier) checkSignature(ctx context.Context) error {
@@ -164,9 +164,9 @@ func (v *verifier) reportDecisions(all []decided) {
 	case len(all) == 0:
 		v.say("proof", Bad, "proof %s is required, and no person decided", v.trust.Require)
 	case unproven > 0:
-		v.say("proof", Bad, "proof %s is required, and %d of %d decisions were not verified with it", v.trust.Require, unproven, len(all))
+		v.say("proof", Bad, "proof %s is required, and %d of %s not verified with it", v.trust.Require, unproven, count(len(all), "decision"))
 	default:
-		v.say("proof", Good, "%d decisions were verified with proof %s, which is required", len(all), v.trust.Require)
+		v.say("proof", Good, "%s verified with proof %s, which is required", count(len(all), "decision"), v.trust.Require)
 	}
 }
 
