@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"mailboxd/internal/stores/seal"
+	"mailboxd/internal/testtools/fault"
 )
 
 // readLines reads a file of JSON lines. A last line without its end is left out, since it is still being written; a missing file
@@ -79,6 +80,7 @@ func (o Options) send(ctx context.Context, seals []seal.Seal) (err error) {
 			return fmt.Errorf("add seals to the anchor: %w", err)
 		}
 	}
+	fault.Point("anchored")
 	next := o.path(headName) + ".new" // not synced: an older head has seals sent again, and costs nothing else
 	if err := os.WriteFile(next, line, 0o600); err != nil {
 		return err

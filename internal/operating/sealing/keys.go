@@ -16,6 +16,7 @@ import (
 
 	"mailboxd/internal/stores/seal"
 	"mailboxd/internal/stores/worktree"
+	"mailboxd/internal/testtools/fault"
 )
 
 // Options are where the keys are, and who signs.
@@ -36,6 +37,24 @@ const (
 )
 
 func (o Options) path(name string) string { return filepath.Join(o.State, dirName, name) }
+
+// write puts a file in place durably, in a directory that only the user may enter.
+func (o Options) write(name string, text []byte) error {
+	if err := os.Mkdir(filepath.Join(o.State, dirName), 0o700); err == nil {
+		state, err := os.Open(o.State)
+		if err == nil {
+			err = errors.Join(state.Sync(), state.Close())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := worktree.WriteFile(o.path(name), text); err != nil {
+		return err
+	}
+	fault.SyncedAt("key-file-synced", o.path(name))
+	return nil
+}
 
 // List returns the keys that this mailbox had, the first one first; none when there is no file.
 func (o Options) List() ([]seal.Successor, error) {
@@ -129,14 +148,11 @@ func (o Options) prepare(head seal.Seal) error {
 	if err != nil || len(list) > 0 {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Join(o.State, dirName), 0o700); err != nil {
-		return err
-	}
 	_, missing := os.Stat(o.path(keyName))
 	if len(o.Command) == 0 && errors.Is(missing, fs.ErrNotExist) && head.Key == "" {
 		_, text, err := newKey()
 		if err == nil {
-			err = worktree.WriteFile(o.path(keyName), text)
+			err = o.write(keyName, text)
 		}
 		if err != nil {
 			return err
@@ -182,7 +198,7 @@ func (o Options) add(list []seal.Successor, s seal.Successor) error {
 		}
 		text.Write(append(line, '\n'))
 	}
-	return worktree.WriteFile(o.path(listName), text.Bytes())
+	return o.write(listName, text.Bytes())
 }
 
 // Rotate makes a key that signs from now on, and has the old one sign it. With the file of a public key, that one is the
@@ -225,13 +241,10 @@ func (o Options) Rotate(to string, lost bool) (s seal.Successor, err error) {
 			return s, err
 		}
 	}
-	if err := os.MkdirAll(filepath.Join(o.State, dirName), 0o700); err != nil {
-		return s, err
-	}
 	if err := o.add(list, s); err != nil || text == nil {
 		return s, err
 	}
-	return s, worktree.WriteFile(o.path(keyName), text) // after the list: a key that isn't in the list signs nothing
+	return s, o.write(keyName, text) // after the list: a key that isn't in the list signs nothing
 }
 
 // Problem returns why new events of a ledger are not sealed. A mailbox that no daemon sealed has none: serve makes its key.

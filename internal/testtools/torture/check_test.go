@@ -50,6 +50,9 @@ func (s *site) check(t *testing.T, b *book) {
 	s.checkTold(t, b)
 	s.checkSandboxes(t)
 	s.checkAsked(t, runs)
+	if s.damage == nil {
+		s.audit(t)
+	}
 	agents, _ := s.processes()
 	for _, pid := range agents {
 		if s.damage.orphaned(pid) {

@@ -23,7 +23,7 @@ type point struct {
 
 // beginnings are the points that a mailbox comes by once, with nothing to lose.
 // Power is cut there, on new ones; those that are tortured have them behind them.
-var beginnings = []string{"claim-synced", "directory-named", "ledger-named", "ledger-synced"}
+var beginnings = []string{"claim-synced", "directory-named", "key-file-synced", "ledger-named", "ledger-synced"}
 
 // faultPoints finds every fault.Point("name"), and every Synced and SyncedAt,
 // in the source of this module, so that none can be forgotten.
