@@ -126,9 +126,10 @@ func readURI(path string, unchanging bool) string {
 	return uri(path, options)
 }
 
-// isUnwritable reports whether the disk of a ledger is read-only.
+// isUnwritable reports whether the disk of a ledger is read-only, or its directory is for this user.
 func isUnwritable(path string) bool {
-	return errors.Is(unix.Access(filepath.Dir(path), unix.W_OK), unix.EROFS)
+	err := unix.Access(filepath.Dir(path), unix.W_OK)
+	return errors.Is(err, unix.EROFS) || errors.Is(err, unix.EACCES)
 }
 
 // isWhole reports whether the file of a ledger has all of it.
