@@ -67,30 +67,28 @@ func (s *Sealer) report(err error) {
 // Serve seals events that are a minute old, and sends seals to the anchor, until ctx ends.
 func (s *Sealer) Serve(ctx context.Context) error {
 	for ctx.Err() == nil {
-		changed := s.ledger.Changed()
-		s.report(s.sendNew(ctx))
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-s.due:
-			continue
-		case <-changed:
-		}
 		later := time.NewTimer(s.After)
-		for waiting := true; waiting; {
-			select {
-			case <-ctx.Done():
-				waiting = false
-			case <-s.due:
-				s.report(s.sendNew(ctx))
-			case <-later.C:
-				waiting = false
-				s.report(s.ledger.Seal(ctx))
-			}
-		}
+		sendUntil(ctx, s, later.C)
 		later.Stop()
+		changed := s.ledger.Changed() // before Seal, so that no event after it is missed
+		s.report(s.ledger.Seal(ctx))
+		sendUntil(ctx, s, changed)
 	}
 	return nil
+}
+
+// sendUntil sends seals to the anchor until something happens, or ctx ends.
+func sendUntil[T any](ctx context.Context, s *Sealer, happens <-chan T) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-happens:
+			return
+		case <-s.due:
+			s.report(s.sendNew(ctx))
+		}
+	}
 }
 
 // sendNew sends the seals that the anchor doesn't have.
