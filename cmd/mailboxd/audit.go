@@ -96,13 +96,18 @@ func keysListCommand(g *globals) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return term.PrintJSON(cmd.OutOrStdout(), list)
+			if !asJSON {
+				return cfg.Sealing(at.State).PrintKeys(cmd.OutOrStdout())
 			}
-			return cfg.Sealing(at.State).PrintKeys(cmd.OutOrStdout())
+			for _, key := range list {
+				if err := term.PrintJSON(cmd.OutOrStdout(), key); err != nil {
+					return err
+				}
+			}
+			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON array")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
 	return cmd
 }
 

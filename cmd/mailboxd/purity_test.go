@@ -62,12 +62,16 @@ var pure = map[string][]string{
 	"stats":  nil,
 	"backup": {"COPY"},
 	"reply":  {"t4", "well?"},
+	"audit":  nil,
+	"export": {"t1", "-o", "BUNDLE.2"},
+	"verify": {"BUNDLE", "--key", "KEY"},
 
 	"version": nil,
 
 	"service status": nil,
 	"config check":   nil,
 	"config show":    nil,
+	"keys list":      nil,
 }
 
 // steering verbs print JSON too; scripts with a daemon show it.
@@ -95,6 +99,12 @@ func TestAskedForJSONEveryVerbPrintsNothingElse(t *testing.T) {
 	if _, err := output("serve", "--once"); err != nil {
 		t.Fatal(err)
 	}
+	bundle, key := filepath.Join(dir, "run.tar"), filepath.Join(dir, "owner.pub")
+	public, err := output("keys", "export")
+	_, exportErr := output("export", "t2", "-o", bundle)
+	if err := errors.Join(err, exportErr, os.WriteFile(key, []byte(public), 0o600)); err != nil {
+		t.Fatal(err)
+	}
 	every(rootCommand(), func(cmd *cobra.Command) {
 		name := strings.TrimPrefix(cmd.CommandPath(), "mailboxd ")
 		args, known := pure[name]
@@ -107,7 +117,7 @@ func TestAskedForJSONEveryVerbPrintsNothingElse(t *testing.T) {
 		}
 		args = slices.Clone(args)
 		for i, arg := range args {
-			args[i] = strings.NewReplacer("FILE", file, "COPY", filepath.Join(dir, "copy")).Replace(arg)
+			args[i] = strings.NewReplacer("FILE", file, "COPY", filepath.Join(dir, "copy"), "BUNDLE", bundle, "KEY", key).Replace(arg)
 		}
 		out, _ := output(append(append(strings.Fields(name), "--json"), args...)...)
 		for line := range strings.SplitSeq(strings.TrimSuffix(out, "\n"), "\n") {
