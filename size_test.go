@@ -99,7 +99,7 @@ var ceilings = map[string]int{
 
 	// The ledger is larger than a package of the engine: each question about a task is a method
 	// beside its SQL. It has a limit of its own, so that it doesn't grow.
-	"internal/stores/ledger": 5260,
+	"internal/stores/ledger": 5280,
 }
 
 // wide are the types that may have more fields: options, tables of functions, and rows of

@@ -1,10 +1,13 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 
 	"mailboxd/internal/stores/seal"
@@ -61,15 +64,22 @@ func (r *Reader) SealsSince(ctx context.Context, time int64) ([]seal.Seal, error
 }
 
 // Audit reads all events of one moment in the order of their seqs, and what is left of removed ones, for a checker that
-// start makes of the seals and the prune records.
+// start makes of the seals and the prune records. It takes rows from the driver: package sql makes half of its time.
 func (r *Reader) Audit(ctx context.Context, start func([]seal.Seal, []seal.Prune) *seal.Checker) (err error) {
 	defer wrap(&err, "audit events")
-	tx, err := r.db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	conn, err := r.db.Conn(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, tx.Rollback()) }()
-	read := newStatements(tx.PrepareContext)
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	if _, err := conn.ExecContext(ctx, "BEGIN"); err != nil {
+		return err
+	}
+	defer func() {
+		_, ending := conn.ExecContext(background, "ROLLBACK")
+		err = errors.Join(err, ending)
+	}()
+	read := newStatements(conn.PrepareContext)
 	defer func() { err = errors.Join(err, read.close()) }()
 	seals, err := all(ctx, read, scanSeal, sealsQuery+" ORDER BY first")
 	if err != nil {
@@ -79,30 +89,55 @@ func (r *Reader) Audit(ctx context.Context, start func([]seal.Seal, []seal.Prune
 	if err != nil {
 		return err
 	}
-	pruned := each(ctx, tx, func(r row) (seal.Item, error) {
-		left := seal.Item{Pruned: true}
-		return left, r.Scan(&left.Seq, hashColumn{&left.Hash})
-	}, "SELECT seq, hash FROM pruned ORDER BY seq")
-	return start(seals, prunes).AddAll(each(ctx, tx, scanItem, hashedEvents+" ORDER BY events.seq"), pruned)
+	return conn.Raw(func(of any) error {
+		c, ok := of.(driver.QueryerContext)
+		if !ok {
+			return errors.New("the driver has no queries")
+		}
+		return start(seals, prunes).AddAll(each(ctx, c, eventItem, hashedEvents+" ORDER BY events.seq"),
+			each(ctx, c, prunedItem, "SELECT seq, hash FROM pruned ORDER BY seq"))
+	})
 }
 
-// each runs a query and yields what scan makes of each row, or an error and nothing more.
-func each[T any](ctx context.Context, tx *sql.Tx, scan func(row) (T, error), query string) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		var item T
-		rows, err := tx.QueryContext(ctx, query)
+// eventItem hashes the columns of hashedEvents.
+func eventItem(v []driver.Value) (item seal.Item, ok bool) {
+	seq, ok1 := v[0].(int64)
+	time, ok2 := v[1].(int64)
+	kind, ok3 := v[2].(string)
+	id, ok4 := v[3].(string)
+	revision, ok5 := v[4].(int64)
+	data, ok6 := v[5].(string)
+	e := seal.Event{Seq: seq, Time: time, Kind: kind, Task: id, Revision: revision, Data: []byte(data)}
+	return seal.Item{Seq: seq, Hash: e.Hash()}, ok1 && ok2 && ok3 && ok4 && ok5 && ok6
+}
+
+func prunedItem(v []driver.Value) (item seal.Item, ok bool) {
+	seq, ok := v[0].(int64)
+	item = seal.Item{Seq: seq, Pruned: true}
+	return item, ok && hashColumn{&item.Hash}.Scan(v[1]) == nil
+}
+
+// each runs a query and yields an item for each row, or an error and nothing more.
+func each(ctx context.Context, c driver.QueryerContext, scan func([]driver.Value) (seal.Item, bool), query string) iter.Seq2[seal.Item, error] {
+	return func(yield func(seal.Item, error) bool) {
+		rows, err := c.QueryContext(ctx, query, nil)
 		if err != nil {
-			yield(item, err)
+			yield(seal.Item{}, err)
 			return
 		}
 		defer func() { _ = rows.Close() }()
-		for rows.Next() {
-			if item, err = scan(rows); !yield(item, err) || err != nil {
+		values := make([]driver.Value, len(rows.Columns()))
+		for err == nil {
+			item, ok := seal.Item{}, true
+			if err = cmp.Or(ctx.Err(), rows.Next(values)); err == nil {
+				item, ok = scan(values)
+			}
+			if !ok {
+				err = errors.New("a row has a column of another type")
+			}
+			if errors.Is(err, io.EOF) || !yield(item, err) {
 				return
 			}
-		}
-		if err := rows.Err(); err != nil {
-			yield(item, err)
 		}
 	}
 }
