@@ -3,6 +3,7 @@ package bundle
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"os"
@@ -23,7 +24,12 @@ const secretWords = "the secret words"
 // recorded returns a ledger with a run of a task and a task below it, another task, and all events but the last sealed.
 func recorded(t *testing.T) *ledger.Ledger {
 	t.Helper()
-	l, _, err := ledger.Open(filepath.Join(t.TempDir(), "ledger.db"))
+	return recordedAt(t, filepath.Join(t.TempDir(), "ledger.db"))
+}
+
+func recordedAt(t *testing.T, path string) *ledger.Ledger {
+	t.Helper()
+	l, _, err := ledger.Open(path)
 	try(t, err)
 	t.Cleanup(func() { try(t, l.Close()) })
 	signer := func() (seal.Signer, error) { return seal.PrivateKey(keyOf(1)), nil }
@@ -122,6 +128,22 @@ func TestARunWhoseEventsWereRemovedInPartVerifies(t *testing.T) {
 	r, err := verifyBytes(t, file, Trust{Keys: keysOf(1)})
 	if err != nil || !r.OK || !strings.Contains(r.said(), "ok: seals\n") || !strings.Contains(r.Claims[2].Text, "3 events of others") {
 		t.Errorf("Verify = %v, %v\n%+v; want seals that agree with three hashes", r.OK, err, r.Claims)
+	}
+}
+
+// A seal that is gone hides no event.
+func TestEventsWhoseSealIsGoneAreExportedWithoutOne(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	l := recordedAt(t, path)
+	try(t, l.Seal(t.Context()))
+	db, err := sql.Open("sqlite", path)
+	try(t, err)
+	_, err = db.Exec("DELETE FROM seals WHERE first = 1")
+	try(t, errors.Join(err, db.Close()))
+	r, err := verifyBytes(t, exported(t, l, "t1"), Trust{Keys: keysOf(1)})
+	want := "ok: bundle\nok: signature\nok: seals\nnot checked: seals\nok: result t1 r1\n"
+	if err != nil || r.said() != want || !strings.HasPrefix(r.Claims[3].Text, "4 events of the run") {
+		t.Errorf("Verify = %v, %v\n%+v; want four events of the run without a seal", r.OK, err, r.Claims)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"math"
 	"slices"
 	"time"
 	"unicode/utf8"
@@ -33,31 +34,39 @@ func (x *exporter) addEvents(ctx context.Context) error {
 	}
 	var covering []seal.Seal
 	var lines []event
-	for _, s := range seals {
-		if n, covered := slices.BinarySearch(seqs, s.First); covered || n < len(seqs) && seqs[n] <= s.Last {
-			part, err := x.Ledger.StoredEvents(ctx, s.First, s.Last)
-			if err != nil {
-				return err
-			}
-			covering, lines = append(covering, s), append(lines, x.eventLines(part, own)...)
+	add := func(first, last int64, sealed bool) error {
+		part, err := x.Ledger.StoredEvents(ctx, first, last)
+		all := x.eventLines(part, own)
+		if !sealed {
+			all = slices.DeleteFunc(all, func(e event) bool { return e.Hash != nil })
 		}
+		lines = append(lines, all...)
+		return err
 	}
-	if len(seqs) > 0 {
-		after := int64(0)
-		if len(seals) > 0 {
-			after = seals[len(seals)-1].Last
+	for _, s := range append(seals, seal.Seal{First: math.MaxInt64}) {
+		before, within := below(seqs, s.First), below(seqs, s.Last+1)
+		if before > 0 { // without a seal
+			err = add(seqs[0], seqs[before-1], false)
 		}
-		open, err := x.Ledger.StoredEvents(ctx, after+1, seqs[len(seqs)-1])
+		if within > before && err == nil {
+			covering, err = append(covering, s), add(s.First, s.Last, true)
+		}
 		if err != nil {
 			return err
 		}
-		lines = append(lines, slices.DeleteFunc(x.eventLines(open, own), func(e event) bool { return e.Hash != nil })...)
+		seqs = seqs[max(before, within):]
 	}
 	x.time = x.latest(lines)
 	if err := addLines(x.spool, eventsName, x.time, lines); err != nil {
 		return err
 	}
 	return addLines(x.spool, sealsName, x.time, covering)
+}
+
+// below returns how many of the ordered seqs are below a limit.
+func below(seqs []int64, limit int64) int {
+	n, _ := slices.BinarySearch(seqs, limit)
+	return n
 }
 
 // eventSeqs returns the seqs of the events of the run, in their order.
