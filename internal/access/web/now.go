@@ -128,7 +128,7 @@ func (d *nowData) addOpen(ctx context.Context, q question, approve bool) error {
 		return err
 	}
 	running = slices.DeleteFunc(running, needsPerson)
-	slices.SortStableFunc(waiting, func(a, b client.Task) int { return cmp.Compare(urgency(a), urgency(b)) })
+	sortByUrgency(waiting)
 	d.More = max(0, len(waiting)-mostShown)
 	waiting = waiting[:min(len(waiting), mostShown)]
 	known, err := detailsOf(ctx, q.reader, slices.Concat(waiting, running))
@@ -205,15 +205,25 @@ func needsPerson(t client.Task) bool {
 	return t.State == task.Review || t.CallbackFailed || slices.ContainsFunc(t.Held, func(r task.Reason) bool { return r.Facts().NeedsPerson })
 }
 
-// urgency sorts the tasks that wait: approvals first, then questions, and what a person holds last.
-func urgency(t client.Task) int {
-	all := task.FactsOf(task.Reasons())
-	for i, f := range all {
-		if f.NeedsPerson && (slices.Contains(t.Held, f.Reason) || f.Action == task.Decide && t.State == task.Review) {
-			return i
+// sortByUrgency sorts the tasks that wait: approvals first, then questions, and what a person holds last.
+func sortByUrgency(waiting []client.Task) {
+	var facts []task.ReasonFacts
+	for _, f := range task.FactsOf(task.Reasons()) {
+		if f.NeedsPerson {
+			facts = append(facts, f)
 		}
 	}
-	return len(all)
+	urgency := make(map[envelope.ID]int, len(waiting))
+	for _, t := range waiting {
+		urgency[t.ID] = len(facts)
+		for i, f := range facts {
+			if slices.Contains(t.Held, f.Reason) || f.Action == task.Decide && t.State == task.Review {
+				urgency[t.ID] = i
+				break
+			}
+		}
+	}
+	slices.SortStableFunc(waiting, func(a, b client.Task) int { return cmp.Compare(urgency[a.ID], urgency[b.ID]) })
 }
 
 // rowsOf adds to tasks what they wait for. The details of some may be known.

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // A socket is one end of a TCP connection, as the kernel lists it.
@@ -54,12 +56,25 @@ func ownersOf(local, remote netip.AddrPort) (pids []int, err error) {
 }
 
 // hasOpen reports whether a thread of a process has a socket open. A thread may have descriptors
-// of its own.
+// of its own; the others have those of the process, which are read once.
 func hasOpen(dir, inode string) bool {
 	threads, err := os.ReadDir(filepath.Join(dir, "task"))
-	return err == nil && slices.ContainsFunc(threads, func(thread os.DirEntry) bool {
-		return threadHasOpen(filepath.Join(dir, "task", thread.Name()), inode)
-	})
+	process := filepath.Base(dir)
+	return err == nil && (threadHasOpen(dir, inode) || slices.ContainsFunc(threads, func(thread os.DirEntry) bool {
+		return !shareDescriptors(process, thread.Name()) && threadHasOpen(filepath.Join(dir, "task", thread.Name()), inode)
+	}))
+}
+
+// shareDescriptors reports whether a thread surely has the descriptors of the first thread of its process (kcmp(2)).
+func shareDescriptors(process, thread string) bool {
+	const files = 2 // KCMP_FILES
+	pid, errPid := strconv.Atoi(process)
+	tid, errTid := strconv.Atoi(thread)
+	if errPid != nil || errTid != nil {
+		return false
+	}
+	order, _, failed := unix.Syscall6(unix.SYS_KCMP, uintptr(pid), uintptr(tid), files, 0, 0, 0)
+	return failed == 0 && order == 0
 }
 
 // threadHasOpen reports whether a thread has a socket open.
