@@ -110,7 +110,7 @@ func countTasks(ctx context.Context, r *reader.Reader, views []view.Agent) error
 	if err != nil {
 		return err
 	}
-	paused, err := r.Paused(ctx)
+	paused, err := r.Client.Paused(ctx)
 	if err != nil {
 		return err
 	}

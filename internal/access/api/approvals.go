@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -49,6 +50,35 @@ func (b *Records) asked(ctx context.Context, revisions []task.Task) (list []clie
 		return list, nil, nil
 	}
 	return list, answer, err
+}
+
+// Asked returns tasks with their descriptions, and what people were asked about each. It leaves out unknown ones.
+func (b *Records) Asked(ctx context.Context, ids []envelope.ID) ([]client.AskedTask, error) {
+	var rows []task.Task
+	var approvals [][]client.Approval
+	for _, id := range ids {
+		revisions, err := b.Ledger.Revisions(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if len(revisions) == 0 {
+			continue
+		}
+		asked, _, err := b.asked(ctx, revisions)
+		if err != nil {
+			return nil, err
+		}
+		rows, approvals = append(rows, revisions[len(revisions)-1]), append(approvals, asked)
+	}
+	tasks, err := b.requested(ctx, rows)
+	if err = cmp.Or(err, b.addShortIDs(ctx, tasks)); err != nil {
+		return nil, err
+	}
+	all := make([]client.AskedTask, len(tasks))
+	for i, t := range tasks {
+		all[i] = client.AskedTask{Task: t, Approvals: approvals[i]}
+	}
+	return all, nil
 }
 
 func approvalOf(revision int, c task.Consent) client.Approval {

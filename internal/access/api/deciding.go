@@ -77,24 +77,33 @@ func (d *Server) approver(p peer) core.Person {
 	return core.Person{Names: d.opts.Approvers(p.uid), User: p.name(), Self: d.opts.Proofs().Self, UID: p.uid}
 }
 
-// taskDetails answers with all that is known of a task, and with what the caller may decide.
-func (d *Server) taskDetails(r *http.Request) (any, error) {
-	answer, err := d.records.taskDetails(r)
-	found, ok := answer.(client.TaskDetails)
-	if err == nil && ok {
-		d.markOwn(r, &found)
+// markingOwn answers as read does, and says of the pending approvals what the caller may decide.
+func (d *Server) markingOwn(read func(*http.Request) (any, error)) func(*http.Request) (any, error) {
+	return func(r *http.Request) (any, error) {
+		answer, err := read(r)
+		if err != nil {
+			return nil, err
+		}
+		switch found := answer.(type) {
+		case client.TaskDetails:
+			d.markOwn(r, found.Task, found.Approvals)
+		case client.AskedTasks:
+			for _, t := range found.Tasks {
+				d.markOwn(r, t.Task, t.Approvals)
+			}
+		}
+		return answer, nil
 	}
-	return found, err
 }
 
 // markOwn marks the pending approvals of a task that the caller requested with the rule for them.
-func (d *Server) markOwn(r *http.Request, found *client.TaskDetails) {
+func (d *Server) markOwn(r *http.Request, of client.Task, approvals []client.Approval) {
 	who := d.approver(peerIn(r.Context()))
-	if len(who.Names) == 0 || !who.Requested(task.Task{Requester: found.Task.Requester}) {
+	if len(who.Names) == 0 || !who.Requested(task.Task{Requester: of.Requester}) {
 		return
 	}
-	for i := range found.Approvals {
-		if a := &found.Approvals[i]; a.Decision == "" {
+	for i := range approvals {
+		if a := &approvals[i]; a.Decision == "" {
 			a.Own = who.Self.String()
 		}
 	}

@@ -23,7 +23,7 @@ func (d *Server) groupRoutes() []route {
 		{"GET", "/tasks", "The tasks that wait for a decision of the caller.", "", nil, client.Page{}, d.groupTasks},
 		{"GET", "/count", "How many tasks wait for a decision of the caller.", "", nil, client.Count{}, d.groupCount},
 		{"GET", "/ids", "Ids that begin with a text, of tasks that wait for a decision of the caller.", "prefix", nil, client.Names{}, d.groupIDs},
-		{"GET", "/tasks/{id}", "All that is known of a task.", "", nil, client.TaskDetails{}, d.taskDetails},
+		{"GET", "/tasks/{id}", "All that is known of a task.", "", nil, client.TaskDetails{}, d.markingOwn(d.records.taskDetails)},
 		{"GET", "/tasks/{id}/row", "The latest revision of a task.", "", nil, client.Task{}, d.records.row},
 	}
 	allowed = append(allowed, d.decisions()...)
@@ -109,7 +109,7 @@ func askable(wanted []task.State) (states []task.State) {
 }
 
 func (d *Server) groupIDs(r *http.Request) (any, error) {
-	ids, err := d.records.Find(r.Context(), r.URL.Query().Get("prefix"))
+	ids, err := d.records.Ledger.Find(r.Context(), r.URL.Query().Get("prefix"))
 	var shown []envelope.ID
 	for _, id := range ids {
 		if may, err := d.mayDecide(r.Context(), id); err != nil {

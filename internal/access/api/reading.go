@@ -113,7 +113,7 @@ func filterIn(r *http.Request) (f client.Filter, err error) {
 }
 
 func (b *Records) ids(r *http.Request) (any, error) {
-	ids, err := b.Find(r.Context(), r.URL.Query().Get("prefix"))
+	ids, err := b.Ledger.Find(r.Context(), r.URL.Query().Get("prefix"))
 	return client.Names{IDs: ids}, err
 }
 
@@ -123,6 +123,23 @@ func (b *Records) taskDetails(r *http.Request) (any, error) {
 		return nil, err
 	}
 	return b.Details(r.Context(), id)
+}
+
+func (b *Records) askedAbout(r *http.Request) (any, error) {
+	named := r.URL.Query()["task"]
+	if len(named) > client.MostAsked {
+		return nil, bad("task: at most %d at once", client.MostAsked)
+	}
+	ids := make([]envelope.ID, len(named))
+	for i, text := range named {
+		id, err := envelope.ParseID(text)
+		if err != nil {
+			return nil, bad("task %w", err)
+		}
+		ids[i] = id
+	}
+	tasks, err := b.Asked(r.Context(), ids)
+	return client.AskedTasks{Tasks: tasks}, err
 }
 
 func (b *Records) row(r *http.Request) (any, error) {
@@ -191,8 +208,12 @@ func (b *Records) result(r *http.Request) (any, error) {
 }
 
 func (b *Records) files(r *http.Request) (any, error) {
-	files, err := b.Files(r.Context())
-	return client.Cursors{Files: files}, err
+	files, err := b.Ledger.Files(r.Context())
+	cursors := make([]client.Cursor, len(files))
+	for i, f := range files {
+		cursors[i] = client.Cursor{Path: f.Path, Inode: f.Inode, Offset: f.Offset}
+	}
+	return client.Cursors{Files: cursors}, err
 }
 
 func (b *Records) eventList(r *http.Request) (any, error) {

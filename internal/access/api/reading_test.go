@@ -3,6 +3,7 @@ package api_test
 import (
 	"fmt"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -102,6 +103,26 @@ func TestWhatIsKnownOfATaskIsTold(t *testing.T) {
 	}
 	if _, err := h.Tasks(t.Context(), client.Filter{States: []task.State{"sleeping"}}); kindOf(err) != client.BadRequest {
 		t.Errorf("Tasks(sleeping) = %v; want %s", err, client.BadRequest)
+	}
+}
+
+func TestWhatPeopleWereAskedIsToldOfManyTasks(t *testing.T) {
+	h := open(t, stranger)
+	var ids []envelope.ID
+	var names []string
+	for n := range 2*client.MostAsked + 1 {
+		ids, names = append(ids, envelope.ID(fmt.Sprintf("t%d", n))), append(names, fmt.Sprintf("t%d", n))
+	}
+	h.remember(t, names...)
+	all, err := h.Asked(t.Context(), append([]envelope.ID{"nobody"}, ids...))
+	if err != nil || len(all) != len(ids) {
+		t.Fatalf("Asked = %d tasks, %v; want %d", len(all), err, len(ids))
+	}
+	for i, found := range all {
+		one, err := h.Details(t.Context(), ids[i])
+		if err != nil || found.Task.ID != ids[i] || !reflect.DeepEqual(found.Approvals, one.Approvals) {
+			t.Fatalf("Asked tells %+v of %s; Details tells %+v, %v", found, ids[i], one, err)
+		}
 	}
 }
 

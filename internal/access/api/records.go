@@ -27,11 +27,6 @@ type Records struct {
 	Ledger *ledger.Reader
 }
 
-// Find returns the ids that begin with prefix, in byte order; at most 8.
-func (b *Records) Find(ctx context.Context, prefix string) ([]envelope.ID, error) {
-	return b.Ledger.Find(ctx, prefix)
-}
-
 // Tasks lists the tasks that pass the filter, in the order of Seq.
 func (b *Records) Tasks(ctx context.Context, f client.Filter) (tasks []client.Task, err error) {
 	if f.Searches() {
@@ -171,16 +166,6 @@ func eventsOf(events []task.Event) []client.Event {
 		views[i] = client.Event{Seq: e.Seq, Time: e.Time, Task: e.Task, Revision: e.Revision, Kind: e.Kind, Data: e.Data}
 	}
 	return views
-}
-
-// Files returns how far the task files were read.
-func (b *Records) Files(ctx context.Context) ([]client.Cursor, error) {
-	files, err := b.Ledger.Files(ctx)
-	cursors := make([]client.Cursor, len(files))
-	for i, f := range files {
-		cursors[i] = client.Cursor{Path: f.Path, Inode: f.Inode, Offset: f.Offset}
-	}
-	return cursors, err
 }
 
 func viewOf(t task.Task) client.Task {

@@ -35,8 +35,8 @@ func (d *Server) routes() []route {
 		switch r.path {
 		case "/status":
 			reading[i].do = d.status
-		case "/tasks/{id}":
-			reading[i].do = d.taskDetails
+		case "/tasks/{id}", "/asked":
+			reading[i].do = d.markingOwn(r.do)
 		}
 	}
 	return slices.Concat(reading, []route{
@@ -60,6 +60,8 @@ func (b *Records) routes() []route {
 		{"GET", "/tasks/{id}/result", "The result file of a task, as it is.", "", nil, nil, b.result},
 		{"GET", "/tasks/{id}/request", "The request of a revision of a task, as it came; of the latest one without a number.", "revision", nil, nil, b.requestOf},
 		{"GET", "/tasks/{id}/below", "The open tasks below a task: the tasks that its runs asked for, the tasks below these, and so on.", "", nil, client.Page{}, b.below},
+		{"GET", "/asked", "Tasks with their descriptions, and what people were asked about each; at most 100 at once. Unknown tasks are left out.",
+			"task (may be repeated)", nil, client.AskedTasks{}, b.askedAbout},
 		{"GET", "/files", "How far the task files were read.", "", nil, client.Cursors{}, b.files},
 		{"GET", "/accounts", "The budgets of a day of which something was reserved or spent.", "day", nil, client.Balances{}, b.accounts},
 		{"GET", "/stats", "Sums over the tasks and runs that ended since a time, by day and agent, and the queues of now.", "since", nil, client.Stats{}, b.stats},

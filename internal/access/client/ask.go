@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -142,6 +143,25 @@ func (c *Client) Details(ctx context.Context, id envelope.ID) (TaskDetails, erro
 	err := c.get(ctx, taskPath(id, ""), nil, &f)
 	f.Conversation = cmp.Or(f.Conversation, f.Older)
 	return f.TaskDetails, err
+}
+
+// MostAsked is how many tasks one request for AskedTasks names at most.
+const MostAsked = 100
+
+// Asked returns tasks with their descriptions, and what people were asked about each. It leaves out unknown ones.
+func (c *Client) Asked(ctx context.Context, ids []envelope.ID) (all []AskedTask, err error) {
+	for some := range slices.Chunk(ids, MostAsked) {
+		query := url.Values{}
+		for _, id := range some {
+			query.Add("task", string(id))
+		}
+		var asked AskedTasks
+		if err := c.get(ctx, Base+"/asked", query, &asked); err != nil {
+			return nil, err
+		}
+		all = append(all, asked.Tasks...)
+	}
+	return all, nil
 }
 
 // Latest returns the latest revision of a task.

@@ -97,6 +97,17 @@ type TaskDetails struct {
 	Labels map[string]string `json:"labels,omitempty"` // of the request
 }
 
+// An AskedTask is a task with its description, and what people were asked about it.
+type AskedTask struct {
+	Task      Task       `json:"task"` // the latest revision
+	Approvals []Approval `json:"approvals,omitempty"`
+}
+
+// AskedTasks is the answer to the question what people were asked about some tasks.
+type AskedTasks struct {
+	Tasks []AskedTask `json:"tasks"`
+}
+
 // A Run is one attempt to have an agent do a task.
 type Run struct {
 	Attempt  int        `json:"attempt"`

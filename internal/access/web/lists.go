@@ -43,7 +43,7 @@ func (s *server) agents(ctx context.Context, q question) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	paused, err := q.reader.Paused(ctx)
+	paused, err := q.reader.Client.Paused(ctx)
 	if err != nil {
 		return page{}, err
 	}

@@ -131,12 +131,11 @@ func (d *nowData) addOpen(ctx context.Context, q question, approve bool) error {
 	sortByUrgency(waiting)
 	d.More = max(0, len(waiting)-mostShown)
 	waiting = waiting[:min(len(waiting), mostShown)]
-	known, err := detailsOf(ctx, q.reader, slices.Concat(waiting, running))
-	if err != nil {
+	if d.Waiting, err = waitingRows(ctx, q, waiting, approve); err != nil {
 		return err
 	}
-	describe(waiting, known)
-	if d.Waiting, err = rowsOf(ctx, q, waiting, known, approve); err != nil {
+	known, err := detailsOf(ctx, q.reader, running)
+	if err != nil {
 		return err
 	}
 	open, err := rowsOf(ctx, q, running, known, approve)
@@ -164,15 +163,26 @@ func detailsOf(ctx context.Context, r *reader.Reader, tasks []client.Task) (map[
 	return known, nil
 }
 
-// describe adds their descriptions to tasks. A list with descriptions reads each request, so it
-// is only for the tasks that are shown.
-func describe(tasks []client.Task, known map[envelope.ID]client.TaskDetails) {
-	for i, t := range tasks {
-		found := known[t.ID]
-		details := view.Details{TaskDetails: found}
-		asked, _ := details.Asked()
-		tasks[i].Description, tasks[i].Labels, tasks[i].ShortID = asked.Description, found.Labels, found.Task.ShortID
+// waitingRows describes tasks, and adds what they wait for. A list with descriptions reads each request, so it is only for
+// the tasks that are shown.
+func waitingRows(ctx context.Context, q question, waiting []client.Task, approve bool) ([]row, error) {
+	ids := make([]envelope.ID, len(waiting))
+	for i, t := range waiting {
+		ids[i] = t.ID
 	}
+	asked, err := q.reader.Asked(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	known := map[envelope.ID]client.TaskDetails{}
+	for i, t := range waiting {
+		found := asked[t.ID]
+		waiting[i].Description, waiting[i].Labels, waiting[i].ShortID = found.Task.Description, found.Labels, found.Task.ShortID
+		if t.State != task.Running && !view.Quotes(t) {
+			known[t.ID] = found
+		}
+	}
+	return rowsOf(ctx, q, waiting, known, approve)
 }
 
 // waitersIn counts the tasks that wait for a person, as needsPerson has it.

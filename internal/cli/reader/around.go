@@ -2,6 +2,7 @@ package reader
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -31,9 +32,12 @@ func (r *Reader) WaitContextOf(ctx context.Context, tasks []client.Task, known m
 		}
 	}
 	if slices.ContainsFunc(tasks, view.MayBePaused) {
-		if s.Paused, err = r.Paused(ctx); err != nil {
+		if s.Paused, err = r.Client.Paused(ctx); err != nil {
 			return s, err
 		}
+	}
+	if known, err = r.askedOf(ctx, tasks, known); err != nil {
+		return s, err
 	}
 	for _, t := range tasks {
 		if len(s.Began)+len(s.Asked)+len(s.Quoted) == maxDetails {
@@ -44,6 +48,25 @@ func (r *Reader) WaitContextOf(ctx context.Context, tasks []client.Task, known m
 		}
 	}
 	return s, nil
+}
+
+// askedOf adds to known details what people were asked about the tasks that only wait for that.
+func (r *Reader) askedOf(ctx context.Context, tasks []client.Task, known map[envelope.ID]client.TaskDetails) (map[envelope.ID]client.TaskDetails, error) {
+	var ids []envelope.ID
+	for _, t := range tasks {
+		_, isKnown := known[t.ID]
+		if !isKnown && len(ids) < maxDetails && t.State != task.Running && view.WaitsForApproval(t) && !view.Quotes(t) {
+			ids = append(ids, t.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return known, nil
+	}
+	all, err := r.Asked(ctx, ids)
+	if err == nil {
+		maps.Copy(all, known)
+	}
+	return all, err
 }
 
 // Feed prints a line for each task.

@@ -99,7 +99,7 @@ func isHeld(row client.Task) bool {
 
 // ShortID returns the first characters of an id that name no other task now.
 func (r *Reader) ShortID(ctx context.Context, id envelope.ID) envelope.ID {
-	tasks, err := r.count(ctx, client.Filter{All: true})
+	tasks, err := r.Client.Count(ctx, client.Filter{All: true})
 	if err != nil {
 		return id
 	}

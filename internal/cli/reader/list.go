@@ -45,7 +45,7 @@ func (r *Reader) List(ctx context.Context, q Query) (Listing, error) {
 	if err != nil || len(tasks) <= maxListed {
 		return Listing{Tasks: append(done, tasks...)}, err
 	}
-	n, err := r.count(ctx, open)
+	n, err := r.Client.Count(ctx, open)
 	return Listing{append(done, tasks[:maxListed]...), max(0, n-maxListed)}, err
 }
 
@@ -58,7 +58,7 @@ func (r *Reader) newest(ctx context.Context, filter client.Filter) (Listing, err
 	if err != nil || len(tasks) < maxListed {
 		return Listing{Tasks: tasks}, err
 	}
-	n, err := r.count(ctx, filter)
+	n, err := r.Client.Count(ctx, filter)
 	return Listing{tasks, max(0, n-maxListed)}, err
 }
 

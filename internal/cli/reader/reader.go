@@ -15,6 +15,7 @@ import (
 	"mailboxd/internal/access/api"
 	"mailboxd/internal/access/client"
 	"mailboxd/internal/cli/exit"
+	"mailboxd/internal/cli/view"
 	"mailboxd/internal/stores/ledger"
 	"mailboxd/mailbox"
 )
@@ -93,16 +94,6 @@ func (r *Reader) Tasks(ctx context.Context, f client.Filter) ([]client.Task, err
 	return r.Client.Tasks(ctx, f)
 }
 
-// count returns how many tasks pass the filter.
-func (r *Reader) count(ctx context.Context, f client.Filter) (int, error) {
-	return r.Client.Count(ctx, f)
-}
-
-// Paused returns the paused agents; "" stands for every agent.
-func (r *Reader) Paused(ctx context.Context) ([]string, error) {
-	return r.Client.Paused(ctx)
-}
-
 // Stats returns the sums since a time.
 func (r *Reader) Stats(ctx context.Context, since time.Time) (client.Stats, error) {
 	return r.Client.Stats(ctx, since)
@@ -123,6 +114,29 @@ func (r *Reader) Details(ctx context.Context, id envelope.ID) (client.TaskDetail
 		file.Runs[i].RefusedHosts = refusedHosts(run.Dir)
 	}
 	return file, err
+}
+
+// Asked returns tasks with their descriptions and what people were asked about each, and nothing else that Details
+// has. An older daemon is asked for the details of each.
+func (r *Reader) Asked(ctx context.Context, ids []envelope.ID) (map[envelope.ID]client.TaskDetails, error) {
+	known := make(map[envelope.ID]client.TaskDetails, len(ids))
+	all, err := r.Client.Asked(ctx, ids)
+	if said, ok := errors.AsType[*client.Error](err); ok && said.Kind == client.NoRoute {
+		for _, id := range ids {
+			found, err := r.Details(ctx, id)
+			if err != nil {
+				return nil, err
+			}
+			request, _ := (&view.Details{TaskDetails: found}).Asked()
+			found.Task.Description, found.Task.Labels = request.Description, found.Labels
+			known[id] = found
+		}
+		return known, nil
+	}
+	for _, t := range all {
+		known[t.Task.ID] = client.TaskDetails{Task: t.Task, Labels: t.Task.Labels, Approvals: t.Approvals}
+	}
+	return known, err
 }
 
 // ReadDialogue is client.Client.Thread or client.Client.Trace.
