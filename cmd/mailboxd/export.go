@@ -56,7 +56,9 @@ results, patches and messages do. Events that may quote them are then hashes, to
 }
 
 // exportRun exports the run with a name, or that of a task with the beginning of its id.
-func exportRun(g *globals, cmd *cobra.Command, r *reader.Reader, name string, redact []string, out string) (done bundle.Exported, err error) {
+func exportRun(
+	g *globals, cmd *cobra.Command, r *reader.Reader, name string, redact []string, out string,
+) (done bundle.Exported, err error) {
 	none := exit.With(exit.NoTask, "no run or task %q; see: mailboxd ps --all", name)
 	if r.State == nil {
 		return done, none

@@ -25,7 +25,8 @@ func passkeySigned(t *testing.T, mailbox string, a *approval) string {
 	a.Decider, a.Proof = "carol", task.Proof{Kind: proof.KindPasskey, Expires: noon.Add(24 * time.Hour)}
 	a.Signed = a.statement(mailbox)
 	challenge := sha256.Sum256([]byte(a.Signed))
-	client := fmt.Appendf(nil, `{"type":"webauthn.get","challenge":%q,"origin":"http://%s:4000","crossOrigin":false}`, b64(challenge[:]), pageHost)
+	client := fmt.Appendf(nil,
+		`{"type":"webauthn.get","challenge":%q,"origin":"http://%s:4000","crossOrigin":false}`, b64(challenge[:]), pageHost)
 	host, clientHash := sha256.Sum256([]byte(pageHost)), sha256.Sum256(client)
 	authenticator := append(host[:], 5, 0, 0, 0, 7)
 	signature := ed25519.Sign(key, append(append([]byte(nil), authenticator...), clientHash[:]...))

@@ -244,7 +244,8 @@ func TestAFileThatIsTooLargeIsNotWritten(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "64 MiB") {
 		t.Errorf("addBytes of more than 64 MiB = %v", err)
 	}
-	if err := addLines(s, eventsName, noon, []event{{Data: strings.Repeat("x", maxLine)}}); err == nil || !strings.Contains(err.Error(), "2 MiB") {
+	long := []event{{Data: strings.Repeat("x", maxLine)}}
+	if err := addLines(s, eventsName, noon, long); err == nil || !strings.Contains(err.Error(), "2 MiB") {
 		t.Errorf("addLines of more than 2 MiB = %v", err)
 	}
 }
