@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -65,7 +66,8 @@ func schemaCheckCommand() *cobra.Command {
 		Short: "Find what the new version of a schema refuses",
 		Long: `Compare two schema files. A change is breaking if a property became required, a type,
 an enum or a bound became narrower, or an object was closed. The exit code is then 1.
-Other changes, such as one of a pattern, may break answers too; schema test tells.`,
+A change is compatible if each answer that the old one allows surely fits the new one.
+Of other changes, such as one of a pattern, it is unknown; schema test tells more.`,
 		Example: "  mailboxd schema check schemas/acme/report/v2.json schemas/acme/report/v3.json",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -88,6 +90,8 @@ Other changes, such as one of a pattern, may break answers too; schema test tell
 				return exit.With(exit.Failed, "the new schema refuses what the old one allows")
 			case c.Same:
 				fmt.Fprintln(cmd.OutOrStdout(), "same: both allow the same answers")
+			case c.Compatible:
+				fmt.Fprintln(cmd.OutOrStdout(), "compatible: the new schema allows each answer that the old one allows")
 			default:
 				fmt.Fprintln(cmd.OutOrStdout(), "unknown: no breaking change found; see: mailboxd schema test NEW --history")
 			}
@@ -97,7 +101,7 @@ Other changes, such as one of a pattern, may break answers too; schema test tell
 }
 
 func schemaTestCommand(g *globals) *cobra.Command {
-	test, history := lint.AnswerTest{}, false
+	test, history, since := lint.AnswerTest{}, false, time.Duration(0)
 	cmd := &cobra.Command{
 		Use:   "test FILE --history",
 		Short: "Hold recorded answers against a schema file",
@@ -105,11 +109,17 @@ func schemaTestCommand(g *globals) *cobra.Command {
 whose contract or workflow step names the schema. A file of policy.schemas is the
 schema of its path; --as names the schema or payload type of another file. The exit
 code is 1 if an answer does not fit.`,
-		Example: "  mailboxd schema test report-v3.json --history --as schema://acme/report/v2",
-		Args:    cobra.ExactArgs(1),
+		Example: `  mailboxd schema test report-v3.json --history --as schema://acme/report/v2
+  mailboxd schema test report-v3.json --since 720h --as schema://acme/report/v2`,
+		Args: cobra.ExactArgs(1),
 		RunE: withReader(g, func(cmd *cobra.Command, args []string, r *reader.Reader) error {
-			if !history {
-				return exit.With(exit.Usage, "say which answers to test: --history")
+			switch {
+			case since < 0:
+				return exit.With(exit.Usage, "--since %s: must not be negative", since)
+			case since > 0:
+				test.Since = time.Now().Add(-since)
+			case !history:
+				return exit.With(exit.Usage, "say which answers to test: --history, or --since 720h")
 			}
 			cfg, err := g.load()
 			if err != nil {
@@ -120,6 +130,7 @@ code is 1 if an answer does not fit.`,
 		}),
 	}
 	cmd.Flags().BoolVar(&history, "history", false, "test the recorded answers")
+	cmd.Flags().DurationVar(&since, "since", 0, "only answers of tasks received within this time, such as 720h")
 	cmd.Flags().StringVar(&test.As, "as", "", "schema or payload type that the file replaces")
 	cmd.Flags().IntVar(&test.Limit, "limit", 0, "only so many of the latest answers; 0: all")
 	return cmd

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -27,6 +28,7 @@ type AnswerTest struct {
 	As     string                                 // its ref or payload type; "": by its place in Dir
 	Dir    string                                 // policy.schemas
 	Limit  int                                    // the most answers; 0: all
+	Since  time.Time                              // only answers of tasks received from then on; zero: all
 	Naming func(t envelope.Task, ref string) bool // reports whether a task's answer has to follow a schema
 }
 
@@ -38,7 +40,7 @@ func (a AnswerTest) Run(ctx context.Context, r *reader.Reader, w io.Writer) erro
 		return err
 	}
 	tested, refused := 0, 0
-	err = eachAnswer(ctx, r, func(t envelope.Task, result []byte) error {
+	err = eachAnswer(ctx, r, a.Since, func(t envelope.Task, result []byte) error {
 		if a.Limit > 0 && tested == a.Limit || !a.Naming(t, ref) {
 			return nil
 		}
@@ -103,9 +105,9 @@ func refIn(dir, path string) string {
 // answersPage is how many tasks are read at once.
 const answersPage = 500
 
-// eachAnswer calls do for the finished tasks with a request and an answer, the newest first.
-func eachAnswer(ctx context.Context, r *reader.Reader, do func(t envelope.Task, result []byte) error) error {
-	f := client.Filter{States: []task.State{task.Done}, NewestFirst: true, Limit: answersPage}
+// eachAnswer calls do for the finished tasks with a request and an answer, received since a time, the newest first.
+func eachAnswer(ctx context.Context, r *reader.Reader, since time.Time, do func(t envelope.Task, result []byte) error) error {
+	f := client.Filter{States: []task.State{task.Done}, NewestFirst: true, Since: since, Limit: answersPage}
 	for {
 		tasks, err := r.Tasks(ctx, f)
 		if err != nil {

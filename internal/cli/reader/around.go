@@ -51,7 +51,9 @@ func (r *Reader) WaitContextOf(ctx context.Context, tasks []client.Task, known m
 }
 
 // askedOf adds to known details what people were asked about the tasks that only wait for that.
-func (r *Reader) askedOf(ctx context.Context, tasks []client.Task, known map[envelope.ID]client.TaskDetails) (map[envelope.ID]client.TaskDetails, error) {
+func (r *Reader) askedOf(
+	ctx context.Context, tasks []client.Task, known map[envelope.ID]client.TaskDetails,
+) (map[envelope.ID]client.TaskDetails, error) {
 	var ids []envelope.ID
 	for _, t := range tasks {
 		_, isKnown := known[t.ID]

@@ -12,14 +12,15 @@ import (
 
 // A Comparison is what a new version of a schema does to documents that the old one allows.
 type Comparison struct {
-	Breaking []string // each: a place, and why documents that were valid are not any more
-	Same     bool     // the two allow the same documents; they may differ in annotations
+	Breaking   []string // each: a place, and why documents that were valid are not any more
+	Same       bool     // the two allow the same documents; they may differ in annotations
+	Compatible bool     // the new one surely allows what the old one does
 }
 
 // Compare looks for changes by which a schema refuses documents that it allowed: a property that
 // became required, a type, an enum or a bound that became narrower, an object that was closed.
 // It finds no others, such as a changed pattern, so a comparison without Breaking changes that is
-// not Same tells nothing.
+// neither Same nor Compatible tells nothing.
 func Compare(before, after []byte) (Comparison, error) {
 	var documents [2]any
 	for i, text := range [][]byte{before, after} {
@@ -30,7 +31,11 @@ func Compare(before, after []byte) (Comparison, error) {
 	}
 	c := comparer{before: documents[0], after: documents[1], met: map[string]bool{}}
 	c.compare("", documents[0], documents[1])
-	return Comparison{Breaking: c.breaking, Same: len(c.breaking) == 0 && reflect.DeepEqual(bare(documents[0]), bare(documents[1]))}, nil
+	same := reflect.DeepEqual(bare(documents[0]), bare(documents[1]))
+	return Comparison{
+		Breaking: c.breaking, Same: len(c.breaking) == 0 && same,
+		Compatible: len(c.breaking) == 0 && (same || provesCompatible(documents[0], documents[1])),
+	}, nil
 }
 
 // A comparer compares two schemas from their roots down.
@@ -89,9 +94,21 @@ func (c *comparer) resolve(before, after any) (was, is any, known bool) {
 	if from+to == "" {
 		return was, is, false
 	}
-	known = c.met[from+" "+to]
-	c.met[from+" "+to] = true
+	pair := pairOf(from, was, to, is)
+	known = c.met[pair]
+	c.met[pair] = true
 	return was, is, known
+}
+
+// pairOf names two parts of schemas: by their references, or by their content.
+func pairOf(from string, before any, to string, after any) string {
+	if from == "" {
+		from = fmt.Sprint(before)
+	}
+	if to == "" {
+		to = fmt.Sprint(after)
+	}
+	return from + " " + to
 }
 
 // follow returns what a reference to a part of its own document names, and the reference.
