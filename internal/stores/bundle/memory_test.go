@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 
@@ -111,15 +112,29 @@ func greedy(t *testing.T) map[string][]byte {
 	return all
 }
 
+// plainProgram returns a test program that has no race detector, which needs memory of its own.
+func plainProgram(t *testing.T) string {
+	t.Helper()
+	info, ok := debug.ReadBuildInfo()
+	if !ok || !slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		return os.Args[0]
+	}
+	program := filepath.Join(t.TempDir(), "bundle.test")
+	if out, err := exec.Command("go", "test", "-c", "-o", program, ".").CombinedOutput(); err != nil {
+		t.Fatalf("build the test without the race detector: %v\n%s", err, out)
+	}
+	return program
+}
+
 func TestNoFileNeedsMuchMemoryToBeVerified(t *testing.T) {
-	dir, all := t.TempDir(), greedy(t)
+	dir, all, program := t.TempDir(), greedy(t), plainProgram(t)
 	for name, f := range hostile(t) {
 		all[name] = f.text
 	}
 	path := filepath.Join(dir, "file")
 	for name, text := range all {
 		try(t, os.WriteFile(path, text, 0o600))
-		child := exec.Command(os.Args[0])
+		child := exec.Command(program)
 		child.Dir, child.Env = dir, append(os.Environ(), verifiesFile+"="+path, "GOGC=", "GOMEMLIMIT=")
 		var said bytes.Buffer
 		child.Stderr = &said
