@@ -29,7 +29,7 @@ func Compare(before, after []byte) (Comparison, error) {
 			return Comparison{}, fmt.Errorf("compare schemas: the %s one %w", []string{"old", "new"}[i], err)
 		}
 	}
-	c := comparer{before: documents[0], after: documents[1], met: map[string]bool{}}
+	c := comparer{pair: pair{documents[0], documents[1], map[string]bool{}}}
 	c.compare("", documents[0], documents[1])
 	same := reflect.DeepEqual(bare(documents[0]), bare(documents[1]))
 	return Comparison{
@@ -38,11 +38,16 @@ func Compare(before, after []byte) (Comparison, error) {
 	}, nil
 }
 
-// A comparer compares two schemas from their roots down.
-type comparer struct {
+// A pair is two documents that are compared from their roots down.
+type pair struct {
 	before, after any
-	met           map[string]bool // pairs of references
-	breaking      []string
+	met           map[string]bool // pairs of parts to which a reference led
+}
+
+// A comparer finds what became narrower.
+type comparer struct {
+	pair
+	breaking []string
 }
 
 func (c *comparer) add(at, format string, args ...any) {
@@ -86,29 +91,23 @@ func (c *comparer) compare(at string, before, after any) {
 	}
 }
 
-// resolve follows references within each schema. A pair of references that was compared before
-// is known.
-func (c *comparer) resolve(before, after any) (was, is any, known bool) {
+// resolve follows references within each schema. A pair of parts that was compared before, by its
+// references or its content, is known.
+func (c *pair) resolve(before, after any) (was, is any, known bool) {
 	was, from := follow(before, c.before)
 	is, to := follow(after, c.after)
 	if from+to == "" {
 		return was, is, false
 	}
-	pair := pairOf(from, was, to, is)
-	known = c.met[pair]
-	c.met[pair] = true
-	return was, is, known
-}
-
-// pairOf names two parts of schemas: by their references, or by their content.
-func pairOf(from string, before any, to string, after any) string {
 	if from == "" {
-		from = fmt.Sprint(before)
+		from = fmt.Sprint(was)
 	}
 	if to == "" {
-		to = fmt.Sprint(after)
+		to = fmt.Sprint(is)
 	}
-	return from + " " + to
+	known = c.met[from+" "+to]
+	c.met[from+" "+to] = true
+	return was, is, known
 }
 
 // follow returns what a reference to a part of its own document names, and the reference.
@@ -152,10 +151,15 @@ func (c *comparer) compareTypes(at string, before, after map[string]any) {
 		return
 	}
 	for _, one := range was {
-		if !slices.Contains(is, one) && !(one == "integer" && slices.Contains(is, any("number"))) {
+		if !hasType(is, one) {
 			c.add(at, "type %v is not allowed any more", one)
 		}
 	}
+}
+
+// hasType reports whether one of some types has all values of another one.
+func hasType(types []any, one any) bool {
+	return slices.Contains(types, one) || one == "integer" && slices.Contains(types, any("number"))
 }
 
 func (c *comparer) compareEnums(at string, before, after map[string]any) {
@@ -169,7 +173,7 @@ func (c *comparer) compareEnums(at string, before, after map[string]any) {
 		return
 	}
 	for _, one := range was {
-		if !slices.ContainsFunc(is, func(v any) bool { return reflect.DeepEqual(v, one) }) {
+		if !containsAll(is, []any{one}) {
 			c.add(at, "%v is not allowed any more", one)
 		}
 	}
@@ -184,8 +188,8 @@ var bounds = map[string]bool{
 func (c *comparer) compareBounds(at string, before, after map[string]any) {
 	for _, keyword := range slices.Sorted(maps.Keys(bounds)) {
 		is, has := rational(after[keyword])
-		if !has || strings.HasPrefix(keyword, "min") && strings.HasSuffix(keyword, "s") && is.Sign() == 0 {
-			continue // nothing has fewer than none
+		if !has || isNoBound(keyword, is) {
+			continue
 		}
 		was, had := rational(before[keyword])
 		switch {
@@ -195,6 +199,11 @@ func (c *comparer) compareBounds(at string, before, after map[string]any) {
 			c.add(at, "%s was %v and became %v", keyword, before[keyword], after[keyword])
 		}
 	}
+}
+
+// isNoBound reports whether a bound says nothing: no list and no object has fewer than no items.
+func isNoBound(keyword string, bound *big.Rat) bool {
+	return (keyword == "minItems" || keyword == "minProperties" || keyword == "minLength") && bound.Sign() == 0
 }
 
 // compareClosed finds objects that allow fewer names.

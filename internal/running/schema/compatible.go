@@ -10,14 +10,13 @@ import (
 // A prover shows that a schema allows every document that an earlier one allows. It only says so of what it can show:
 // each keyword of the later schema has to follow from those of the earlier one.
 type prover struct {
-	before, after any             // the two documents
-	met           map[string]bool // pairs of references, which hold unless another place fails
-	sameParts     bool            // both have the same definitions
+	pair           // what is known holds, unless another place fails
+	sameParts bool // both have the same definitions
 }
 
 // provesCompatible reports whether after surely allows what before allows.
 func provesCompatible(before, after any) bool {
-	p := prover{before: before, after: after, met: map[string]bool{}, sameParts: true}
+	p := prover{pair{before, after, map[string]bool{}}, true}
 	was, is := objectOf(before), objectOf(after)
 	for _, keyword := range []string{"$schema", "$id"} {
 		if !reflect.DeepEqual(was[keyword], is[keyword]) {
@@ -39,20 +38,15 @@ func provesCompatible(before, after any) bool {
 
 // covers reports whether after allows what before allows, at one place of a document.
 func (p *prover) covers(before, after any) bool {
-	before, from := follow(before, p.before)
-	after, to := follow(after, p.after)
-	if from+to != "" {
-		pair := pairOf(from, before, to, after)
-		if p.met[pair] {
-			return true
-		}
-		p.met[pair] = true
-	}
+	before, after, known := p.resolve(before, after)
 	later, ok := after.(map[string]any)
-	if before == false || !ok {
-		return before == false || after == true
+	if known || before == false || !ok {
+		return known || before == false || after == true
 	}
 	earlier := objectOf(before)
+	if earlier["$ref"] != nil && len(later) > 0 {
+		return p.equal(before, after) // older drafts ignore the keywords beside a reference
+	}
 	for keyword := range later {
 		if !p.follows(keyword, earlier, later) {
 			return false
@@ -73,9 +67,7 @@ func (p *prover) follows(keyword string, before, after map[string]any) bool {
 		return containsAll(listAt(before, keyword), listAt(after, keyword))
 	case "type":
 		was, is := listAt(before, keyword), listAt(after, keyword)
-		return len(was) > 0 && !slices.ContainsFunc(was, func(one any) bool {
-			return !slices.Contains(is, one) && !(one == "integer" && slices.Contains(is, any("number")))
-		})
+		return len(was) > 0 && !slices.ContainsFunc(was, func(one any) bool { return !hasType(is, one) })
 	case "enum", "const":
 		was, had := values(before)
 		is := []any{after[keyword]}
@@ -118,10 +110,8 @@ func boundFollows(keyword string, before, after map[string]any) bool {
 	switch {
 	case !has:
 		return before[keyword] != nil && reflect.DeepEqual(before[keyword], after[keyword]) // of an old draft: true or false
-	case strings.HasPrefix(keyword, "min") && strings.HasSuffix(keyword, "s") && is.Sign() == 0:
-		return true // nothing has fewer than none
-	case !had:
-		return false
+	case !had || isNoBound(keyword, is):
+		return isNoBound(keyword, is)
 	case bounds[keyword]:
 		return is.Cmp(was) >= 0
 	}
