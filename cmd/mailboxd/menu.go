@@ -18,7 +18,10 @@ var commandGroups = []struct {
 	{"Tasks", []string{"ask", "send", "again", "edit", "wait", "result", "ps", "web", "show", "logs", "diff", "events", "thread", "trace", "replay"}},
 	{"Decisions", []string{"approve", "deny", "apply", "discard", "hold", "release", "cancel", "retry", "reply"}},
 	{"Agents", []string{"agents", "route", "budget", "stats", "pause", "resume", "drain", "mcp", "prompt"}},
-	{"Maintenance", []string{"config", "reload", "lint", "schema", "gc", "backup", "restore", "move", "audit", "keys", "export", "verify", "completion", "man", "version", "help"}},
+	{"Maintenance", []string{
+		"config", "reload", "lint", "schema", "gc", "backup", "restore", "move", "audit", "keys", "export", "verify",
+		"completion", "man", "version", "help",
+	}},
 }
 
 // suggestions are words that people try, by the command that they mean.

@@ -24,14 +24,9 @@ func (b *Records) replay(r *http.Request) (any, error) {
 // Replay returns the messages of a run, and where they differ from the ledger. The run is named
 // by its run_id, or by one of its tasks; ledger.ErrUnknown when there is none.
 func (b *Records) Replay(ctx context.Context, run string) (client.Replay, error) {
-	rows, err := b.Ledger.InRun(ctx, run)
+	run, rows, err := b.Ledger.InRun(ctx, run)
 	if err != nil {
 		return client.Replay{}, err
-	}
-	if len(rows) == 0 {
-		if run, rows, err = b.runOfTask(ctx, run); err != nil {
-			return client.Replay{}, err
-		}
 	}
 	store := b.eventStore()
 	var events []task.Event
@@ -65,21 +60,6 @@ func (b *Records) Replay(ctx context.Context, run string) (client.Replay, error)
 		found.Messages = append(found.Messages, client.StoreMessage{Seq: m.Seq, Envelope: m.Line})
 	}
 	return found, nil
-}
-
-// runOfTask returns the run of a task, and its tasks.
-func (b *Records) runOfTask(ctx context.Context, id string) (run string, rows []task.Task, err error) {
-	row, ok, err := b.taskNamed(ctx, id)
-	if err == nil && !ok {
-		err = fmt.Errorf("run %s %w", id, ledger.ErrUnknown)
-	}
-	if err == nil {
-		run, err = b.Ledger.RunOf(ctx, row)
-	}
-	if err == nil {
-		rows, err = b.Ledger.InRun(ctx, run)
-	}
-	return run, rows, err
 }
 
 // allEvents returns all events of a task.

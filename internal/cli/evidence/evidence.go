@@ -77,29 +77,33 @@ func Verify(ctx context.Context, path string, trust bundle.Trust) (bundle.Report
 
 // Print prints a line for each claim of a bundle, and returns an error if one is bad.
 func Print(w io.Writer, path string, r bundle.Report, asJSON bool) error {
+	var err error
+	if asJSON {
+		err = term.PrintJSON(w, r)
+	} else {
+		err = printClaims(w, r.Claims)
+	}
+	if err != nil || r.OK {
+		return err
+	}
 	bad := 0
 	for _, c := range r.Claims {
-		about := c.What
 		if c.Status == bundle.Bad {
 			bad++
 		}
+	}
+	return exit.With(exit.Failed, "%d of %d claims of %s are bad", bad, len(r.Claims), path)
+}
+
+func printClaims(w io.Writer, claims []bundle.Claim) error {
+	for _, c := range claims {
+		about := c.What
 		if c.Task != "" {
 			about += " of " + c.Task
-		}
-		if asJSON {
-			continue
 		}
 		if _, err := fmt.Fprintf(w, "%-11s  %s: %s\n", c.Status, term.OneLine(about), term.OneLine(c.Text)); err != nil {
 			return err
 		}
-	}
-	if asJSON {
-		if err := term.PrintJSON(w, r); err != nil {
-			return err
-		}
-	}
-	if bad > 0 {
-		return exit.With(exit.Failed, "%d of %d claims of %s are bad", bad, len(r.Claims), path)
 	}
 	return nil
 }

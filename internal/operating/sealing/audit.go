@@ -68,7 +68,7 @@ func (a Audit) Print(w io.Writer) error {
 		return err
 	}
 	if a.Head != nil {
-		fmt.Fprintf(w, "head %s by key %s; seals: %d\n", a.Head.Hash, a.Head.Key, a.Seals)
+		fmt.Fprintf(w, "seals: %d, head %s by key %s\n", a.Seals, a.Head.Hash, a.Head.Key)
 	}
 	if a.Key != "" {
 		fmt.Fprintf(w, "new events are not sealed: %s\n", a.Key)

@@ -148,7 +148,9 @@ func TestANewLedgerStartsAChainThatNamesTheLastHead(t *testing.T) {
 }
 
 func TestNoNewKeyIsMadeWhereThereWasOne(t *testing.T) {
-	for name, files := range map[string][]string{"the key": {"seal.key"}, "the key and the list": {"seal.key", "keys.jsonl"}, "all": {"seal.key", "keys.jsonl", "head.json"}} {
+	for name, files := range map[string][]string{
+		"the key": {"seal.key"}, "the key and the list": {"seal.key", "keys.jsonl"}, "all": {"seal.key", "keys.jsonl", "head.json"},
+	} {
 		o := sealing.Options{State: t.TempDir()}
 		serve(t, o)
 		for _, file := range files {

@@ -1,10 +1,10 @@
 package bundle
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 
@@ -114,7 +114,7 @@ func (v *verifier) note(e event) error {
 	if number == 0 {
 		return fmt.Errorf("event %d is about no task of the bundle", e.Seq)
 	}
-	if !bytes.Contains([]byte(e.Data), []byte(`_sha256"`)) && !isDecision(e.Kind) {
+	if !strings.Contains(e.Data, `_sha256"`) && !isDecision(e.Kind) {
 		return nil
 	}
 	var data struct {

@@ -59,9 +59,7 @@ func Export(ctx context.Context, from Source, run string, leaveOut []string, pat
 		err = x.finish(ctx)
 	}
 	if err == nil {
-		done, err = x.done()
-	}
-	if err == nil {
+		done = x.done()
 		done.Bytes, err = s.linkTo(ctx, path)
 	}
 	if err != nil {
@@ -84,7 +82,7 @@ func (x *exporter) leavesOut(what string) bool { return slices.Contains(x.leaveO
 
 // gather adds all files but the manifest and its statement.
 func (x *exporter) gather(ctx context.Context, run string) (err error) {
-	if x.run, x.rows, err = runOf(ctx, x.Ledger, run); err != nil {
+	if x.run, x.rows, err = x.Ledger.InRun(ctx, run); err != nil {
 		return err
 	}
 	for _, add := range []func(context.Context) error{x.addEvents, x.addTasks, x.addApprovals, x.addMessages} {
@@ -94,25 +92,6 @@ func (x *exporter) gather(ctx context.Context, run string) (err error) {
 	}
 	replaced := slices.DeleteFunc(slices.Clone(x.Keys), func(s seal.Successor) bool { return s.Replaces == "" })
 	return addLines(x.spool, keysName, x.time, replaced)
-}
-
-// runOf returns a run with all revisions of its tasks.
-func runOf(ctx context.Context, in *ledger.Reader, name string) (run string, rows []task.Task, err error) {
-	rows, err = in.InRun(ctx, name)
-	if err != nil || len(rows) > 0 {
-		return name, rows, err
-	}
-	revisions, err := in.Revisions(ctx, envelope.ID(name))
-	if err == nil && len(revisions) == 0 {
-		err = fmt.Errorf("run %s %w", name, ledger.ErrUnknown)
-	}
-	if err == nil {
-		run, err = in.RunOf(ctx, revisions[len(revisions)-1])
-	}
-	if err == nil {
-		rows, err = in.InRun(ctx, run)
-	}
-	return run, rows, err
 }
 
 // addTasks adds the requests, the results and the patches.
@@ -220,12 +199,13 @@ func (x *exporter) finish(ctx context.Context) error {
 	return nil
 }
 
-func (x *exporter) done() (Exported, error) {
+// done says what the bundle has, without its size.
+func (x *exporter) done() Exported {
 	done := Exported{Run: x.run, Tasks: len(x.rows), Files: len(x.entries)}
 	for _, row := range x.rows {
 		if row.State != task.Done {
 			done.Open++
 		}
 	}
-	return done, nil
+	return done
 }

@@ -2,7 +2,6 @@ package bundle
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -10,7 +9,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"mailboxd/internal/testtools/fault"
@@ -42,11 +40,11 @@ func (s *spool) add(name string, at time.Time, write func(io.Writer) error) erro
 	if err := errors.Join(write(out), out.Flush()); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
-	at0, err := s.file.Seek(0, io.SeekCurrent)
-	if e.size = at0 - s.at; err != nil || e.size == 0 {
+	end, err := s.file.Seek(0, io.SeekCurrent)
+	if e.size = end - s.at; err != nil || e.size == 0 {
 		return err
 	}
-	s.at = at0
+	s.at = end
 	sum.Sum(e.sum[:0])
 	s.entries = append(s.entries, e)
 	return nil
@@ -141,7 +139,7 @@ func (c *cancellable) Write(p []byte) (int, error) {
 	return c.to.Write(p)
 }
 
-// redact adds a body, or its hash instead.
+// addBody adds a body, or its hash instead.
 func (s *spool) addBody(name, extension string, at time.Time, body []byte, leaveOut bool) error {
 	if !leaveOut {
 		return s.addBytes(name+extension, at, body)
@@ -150,7 +148,7 @@ func (s *spool) addBody(name, extension string, at time.Time, body []byte, leave
 	if err != nil {
 		return err
 	}
-	return s.addBytes(name+".redacted.json", at, bytes.Clone(text))
+	return s.addBytes(name+".redacted.json", at, text)
 }
 
 // base returns the name of a file of a task by its number.
@@ -159,5 +157,5 @@ func base(folder string, number int, attempt ...int) string {
 	for _, n := range attempt {
 		name += fmt.Sprintf(".%d", n)
 	}
-	return strings.TrimSpace(name)
+	return name
 }

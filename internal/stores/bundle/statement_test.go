@@ -61,7 +61,7 @@ print(json.loads(body)["subject"][0]["digest"]["sha256"])
 
 func TestPythonVerifiesTheSignature(t *testing.T) {
 	if err := exec.Command("python3", "-c", "import cryptography").Run(); err != nil {
-		t.Skip("there is no python3 with the package cryptography")
+		t.Skip("python3 or its package cryptography is not installed, by which another program verifies the signature")
 	}
 	file, dir := newMade(t).write(t), t.TempDir()
 	public, err := seal.EncodePublic(seal.PrivateKey(keyOf(1)).Public())

@@ -27,24 +27,17 @@ const mostDeadLetters = 1024
 
 // DeadLetters returns the oldest lines that are still to be appended: at most so many
 // bytes, but at least one line if there is one.
-func (r *Reader) DeadLetters(ctx context.Context, bytes int) ([]DeadLetter, error) {
+func (r *Reader) DeadLetters(ctx context.Context, bytes int) (letters []DeadLetter, err error) {
+	defer wrap(&err, "list dead letters")
 	sizes, err := all(ctx, r.read, scanSize, "SELECT seq, length(line) FROM dead_letters ORDER BY seq LIMIT ?", mostDeadLetters)
 	if err != nil || len(sizes) == 0 {
-		return nil, wrapDeadLetters(err)
+		return nil, err
 	}
 	last := 0
 	for total := sizes[0].bytes; last+1 < len(sizes) && total+sizes[last+1].bytes <= bytes; last++ {
 		total += sizes[last+1].bytes
 	}
-	letters, err := all(ctx, r.read, scanDeadLetter, "SELECT seq, line FROM dead_letters WHERE seq <= ? ORDER BY seq", sizes[last].seq)
-	return letters, wrapDeadLetters(err)
-}
-
-func wrapDeadLetters(err error) error {
-	if err != nil {
-		return fmt.Errorf("list dead letters: %w", err)
-	}
-	return nil
+	return all(ctx, r.read, scanDeadLetter, "SELECT seq, line FROM dead_letters WHERE seq <= ? ORDER BY seq", sizes[last].seq)
 }
 
 // DropDeadLetters removes the lines up to a Seq: they are in a file.

@@ -115,18 +115,27 @@ func alter(t *testing.T, path, query string) {
 
 func TestAnAuditFindsAChangeOfASealedRange(t *testing.T) {
 	for name, test := range map[string]struct{ query, want, anchored string }{
-		"nothing":     {"SELECT 1", "sealed 1-2501, unsealed 2502-2503", ""},
-		"update":      {`UPDATE events SET data = '{"n":0}' WHERE seq = 1500`, "difference in 1004-2004", ""},
-		"time":        {`UPDATE events SET time = time + 1 WHERE seq = 1500`, "difference in 1004-2004", ""},
-		"task":        {`UPDATE tasks SET id = 'other' WHERE seq = 1`, "difference in 1-1003", ""},
-		"delete":      {`DELETE FROM events WHERE seq = 1500`, "difference in 1004-2004", ""},
-		"insert":      {`INSERT INTO events VALUES (0, 1, 'a', NULL, '{}')`, "difference in 0-0", ""},
-		"swap":        {`UPDATE events SET seq = CASE seq WHEN 3 THEN -4 ELSE -3 END WHERE seq IN (3, 4); UPDATE events SET seq = -seq WHERE seq < 0`, "difference in 1-1003", ""},
-		"a seal":      {`DELETE FROM seals WHERE first = 1004`, "difference in 1004-2004", ""},
-		"cut events":  {`DELETE FROM events WHERE seq > 1100`, "difference in 1004-2004", ""},
-		"cut all":     {`DELETE FROM events WHERE seq > 1003; DELETE FROM seals WHERE first > 1003`, "sealed 1-1003", "sealed 1-1003, difference in 1004-2004"},
-		"no record":   {`INSERT INTO pruned VALUES (5, zeroblob(32)); DELETE FROM events WHERE seq = 5`, "difference in 1-1003", ""},
-		"the old seq": {`DELETE FROM events WHERE seq = 1500; INSERT INTO events SELECT 1500, time, kind, NULL, '{}' FROM events WHERE seq = 1501`, "difference in 1004-2004", ""},
+		"nothing": {"SELECT 1", "sealed 1-2501, unsealed 2502-2503", ""},
+		"update":  {`UPDATE events SET data = '{"n":0}' WHERE seq = 1500`, "difference in 1004-2004", ""},
+		"time":    {`UPDATE events SET time = time + 1 WHERE seq = 1500`, "difference in 1004-2004", ""},
+		"task":    {`UPDATE tasks SET id = 'other' WHERE seq = 1`, "difference in 1-1003", ""},
+		"delete":  {`DELETE FROM events WHERE seq = 1500`, "difference in 1004-2004", ""},
+		"insert":  {`INSERT INTO events VALUES (0, 1, 'a', NULL, '{}')`, "difference in 0-0", ""},
+		"swap": {
+			`UPDATE events SET seq = CASE seq WHEN 3 THEN -4 ELSE -3 END WHERE seq IN (3, 4);
+			UPDATE events SET seq = -seq WHERE seq < 0`, "difference in 1-1003", "",
+		},
+		"a seal":     {`DELETE FROM seals WHERE first = 1004`, "difference in 1004-2004", ""},
+		"cut events": {`DELETE FROM events WHERE seq > 1100`, "difference in 1004-2004", ""},
+		"cut all": {
+			`DELETE FROM events WHERE seq > 1003; DELETE FROM seals WHERE first > 1003`,
+			"sealed 1-1003", "sealed 1-1003, difference in 1004-2004",
+		},
+		"no record": {`INSERT INTO pruned VALUES (5, zeroblob(32)); DELETE FROM events WHERE seq = 5`, "difference in 1-1003", ""},
+		"the old seq": {
+			`DELETE FROM events WHERE seq = 1500;
+			INSERT INTO events SELECT 1500, time, kind, NULL, '{}' FROM events WHERE seq = 1501`, "difference in 1004-2004", "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path, seals := sealed(t)

@@ -73,11 +73,22 @@ const inRunQuery = "WITH RECURSIVE below (seq) AS (" +
 	" UNION SELECT t.seq FROM tasks t JOIN below b ON t.parent = b.seq WHERE t.parent <> 0)" +
 	" SELECT " + taskColumns + " FROM tasks WHERE seq IN (SELECT seq FROM below) ORDER BY seq"
 
-// InRun returns all revisions of the tasks of a run, the oldest first.
-func (r *Reader) InRun(ctx context.Context, run string) ([]task.Task, error) {
-	tasks, err := all(ctx, r.read, scanTask, inRunQuery, run)
-	if err != nil {
-		return nil, fmt.Errorf("list tasks of run %s: %w", run, err)
+// InRun returns a run and all revisions of its tasks, the oldest first. A run is named by its run_id, or by one of its
+// tasks; without such a run, the error wraps ErrUnknown.
+func (r *Reader) InRun(ctx context.Context, name string) (run string, tasks []task.Task, err error) {
+	defer wrap(&err, "run %s", name)
+	if tasks, err = all(ctx, r.read, scanTask, inRunQuery, name); err != nil || len(tasks) > 0 {
+		return name, tasks, err
 	}
-	return tasks, nil
+	revisions, err := r.Revisions(ctx, envelope.ID(name))
+	if err == nil && len(revisions) == 0 {
+		err = ErrUnknown
+	}
+	if err == nil {
+		run, err = r.RunOf(ctx, revisions[len(revisions)-1])
+	}
+	if err == nil {
+		tasks, err = all(ctx, r.read, scanTask, inRunQuery, run)
+	}
+	return run, tasks, err
 }

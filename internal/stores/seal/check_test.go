@@ -87,7 +87,9 @@ func TestACheckerFindsWhatWasChanged(t *testing.T) {
 		"delete":        {func(h *history) { h.items = slices.Delete(h.items, 6, 7) }, "difference 6-10: " + hash + ", and event 7 is missing"},
 		"insert at 0":   {func(h *history) { h.items = slices.Insert(h.items, 0, seal.Item{}) }, "difference 0-0: event 0 is before the range of a seal"},
 		"insert in one": {func(h *history) { h.items = slices.Insert(h.items, 7, h.items[6]) }, "difference 6-10: an event was changed or added"},
-		"swap":          {func(h *history) { h.items[1].Hash, h.items[11].Hash = h.items[11].Hash, h.items[1].Hash }, "difference 1-5: an event was changed or added"},
+		"swap": {func(h *history) {
+			h.items[1].Hash, h.items[11].Hash = h.items[11].Hash, h.items[1].Hash
+		}, "difference 1-5: an event was changed or added"},
 		"cut events":    {func(h *history) { h.items = h.items[:12] }, "difference 11-15: " + hash + ", and event 13 is missing"},
 		"cut all":       {func(h *history) { h.items, h.seals = h.items[:10], h.seals[:2] }, "sealed 1-10"},
 		"cut the begin": {func(h *history) { h.items, h.seals = h.items[5:], h.seals[1:] }, "difference 1-5: the seal of this range is missing"},

@@ -24,7 +24,9 @@ func (s *site) audit(t *testing.T) (said string) {
 // A daemon that dies around a seal leaves the seal or none, and the next one seals what is left.
 func TestAnAuditFindsNothingAfterADeathWhileSealing(t *testing.T) {
 	slowtest.SkipShort(t, "it starts two daemons for each point")
-	for _, fault := range []string{"key-file-synced:1", "key-file-synced:2", "seal-signed:1", "sealed:1", "anchored:1", "seal-signed:2", "sealed:2", "anchored:2"} {
+	for _, fault := range []string{
+		"key-file-synced:1", "key-file-synced:2", "seal-signed:1", "sealed:1", "anchored:1", "seal-signed:2", "sealed:2", "anchored:2",
+	} {
 		s := newSite(t)
 		w := &writer{site: s, book: newBook(), chance: chance(1 << 35), name: "s", into: "s", parts: []string{"fast"}}
 		if err := w.fill(); err != nil {
