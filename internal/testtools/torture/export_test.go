@@ -19,11 +19,12 @@ var exports = []string{"export-written", "export-placed"}
 func TestAnExportThatIsKilledLeavesNoHalfFile(t *testing.T) {
 	slowtest.SkipShort(t, "it builds a daemon")
 	dir := t.TempDir()
+	own := (&site{dir: dir}).environment()
 	config := "root: " + dir + "/box\nstate_dir: " + dir + "/state\nagents:\n  - {id: a, exec: {command: ['true']}}\n"
 	must(t, os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(config), 0o600))
 	mailboxd := func(fault string, args ...string) error {
 		cmd := exec.Command(daemon, append(args, "--config", filepath.Join(dir, "config.yaml"))...)
-		cmd.Dir, cmd.Env = dir, append(os.Environ(), "MAILBOXD_FAULT="+fault)
+		cmd.Dir, cmd.Env = dir, append(own, "MAILBOXD_FAULT="+fault)
 		text, err := cmd.CombinedOutput()
 		t.Logf("%v: %v\n%s", args, err, text)
 		return err
