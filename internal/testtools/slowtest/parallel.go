@@ -10,12 +10,12 @@ import (
 
 // RunAtOnce sets how many parallel tests of a package run at the same time. It is for the TestMain of a
 // package whose tests mostly wait: for a disk, a process or a timer. What was given as -parallel counts.
-// Where slow tests were asked for, it changes nothing: they compute enough, and more so with -race.
+// Where slow tests were asked for, and with -race, it changes nothing: these tests compute enough.
 func RunAtOnce(tests int) {
 	if !flag.Parsed() {
 		flag.Parse()
 	}
-	if Enabled() {
+	if Enabled() || withRace {
 		return
 	}
 	given := false

@@ -2,8 +2,10 @@
 //
 //	go test -short ./...        what takes moments
 //	go test ./...               all behaviour of the program
-//	SLOW_TESTS=1 go test ./...  everything, as .ci/run does: also comparisons of builds, long runs
-//	                            under load, and the slow tests with browsers and other programs
+//	SLOW_TESTS=1 go test ./...  everything: also comparisons of builds, long runs under load, and
+//	                            the slow tests with browsers and other programs
+//
+// .ci/run runs the second with -race, and the third without.
 //
 // A script of cmd/mailboxd has the conditions [slow] and [short] for the same.
 package slowtest

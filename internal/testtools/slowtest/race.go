@@ -1,0 +1,6 @@
+//go:build race
+
+package slowtest
+
+// withRace reports whether the race detector is part of the test.
+const withRace = true
