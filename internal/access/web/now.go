@@ -50,6 +50,8 @@ type nowData struct {
 	Empty   bool // there is no task at all
 	Later   int  // tasks that wait for something else
 	More    int  // tasks that wait for a person and are not listed
+	Runs    int  // tasks that run, of which Running has the first
+	Inbox   int  // tasks in an inbox, of which Fetched has the first
 }
 
 // A count is how many tasks are in a state.
@@ -59,7 +61,7 @@ type count struct {
 }
 
 // mostShown is how many tasks a part of the first page lists.
-const mostShown = 50
+const mostShown = 20
 
 // mostHeld is how many tasks are searched for those that wait for a person.
 const mostHeld = 1000
@@ -70,9 +72,13 @@ func (s *server) now(ctx context.Context, q question) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	d := nowData{Faults: status.Faults, Paused: status.Paused}
+	open := func(state task.State) int { return status.Open[string(state)] }
+	d := nowData{
+		Faults: status.Faults, Paused: status.Paused,
+		Later: max(0, open(task.Held)-q.waits.Held), Runs: max(0, open(task.Running)-q.waits.Running), Inbox: open(task.Waiting),
+	}
 	for _, state := range view.OpenStates() {
-		d.Counts = append(d.Counts, count{state, status.Open[string(state)]})
+		d.Counts = append(d.Counts, count{state, open(state)})
 	}
 	if err := d.addOpen(ctx, q, s.opts.Approve); err != nil {
 		return page{}, err
@@ -109,45 +115,50 @@ func (d *nowData) addFailed(ctx context.Context, q question, approve bool) error
 
 // addOpen adds the tasks that wait for a person, and those that run.
 func (d *nowData) addOpen(ctx context.Context, q question, approve bool) error {
-	held, err := q.reader.Tasks(ctx, client.Filter{States: []task.State{task.Held, task.Review}, Limit: mostHeld})
-	if err != nil {
+	var waiting []client.Task
+	for _, filter := range waitFilters() {
+		filter.Limit = mostHeld
+		found, err := q.reader.Tasks(ctx, filter)
+		if err != nil {
+			return err
+		}
+		waiting = append(waiting, found...)
+	}
+	sortByUrgency(waiting)
+	waiting = waiting[:min(len(waiting), mostShown)]
+	d.More = max(0, q.waits.all()-len(waiting))
+	var err error
+	if d.Waiting, err = waitingRows(ctx, q, waiting, approve); err != nil {
 		return err
 	}
-	asking, err := q.reader.Tasks(ctx, client.Filter{States: []task.State{task.Running}, Reasons: personReasons(), Limit: mostHeld})
-	if err != nil {
-		return err
-	}
-	lost, err := q.reader.Tasks(ctx, client.Filter{States: []task.State{task.Done}, CallbackFailed: true, Limit: mostShown})
-	if err != nil {
-		return err
-	}
-	waiting := slices.DeleteFunc(slices.Concat(held, asking, lost), func(t client.Task) bool { return !needsPerson(t) })
-	d.Later = len(held) + len(asking) + len(lost) - len(waiting)
-	running, err := q.reader.Tasks(ctx, client.Filter{States: []task.State{task.Running, task.Waiting}, Described: true, Limit: mostShown})
+	shown := client.Filter{States: []task.State{task.Running}, Described: true, Limit: min(mostShown+q.waits.Running, mostHeld)}
+	running, err := q.reader.Tasks(ctx, shown)
 	if err != nil {
 		return err
 	}
 	running = slices.DeleteFunc(running, needsPerson)
-	sortByUrgency(waiting)
-	d.More = max(0, len(waiting)-mostShown)
-	waiting = waiting[:min(len(waiting), mostShown)]
-	if d.Waiting, err = waitingRows(ctx, q, waiting, approve); err != nil {
+	if d.Running, err = openRows(ctx, q, running[:min(len(running), mostShown)], approve); err != nil {
 		return err
 	}
-	known, err := detailsOf(ctx, q.reader, running)
+	fetched, err := q.reader.Tasks(ctx, client.Filter{States: []task.State{task.Waiting}, Described: true, Limit: mostShown})
 	if err != nil {
 		return err
 	}
-	open, err := rowsOf(ctx, q, running, known, approve)
-	for _, r := range open {
-		r.Budget = spentOf(known[r.ID])
-		if r.State == task.Waiting {
-			d.Fetched = append(d.Fetched, r)
-		} else {
-			d.Running = append(d.Running, r)
-		}
-	}
+	d.Fetched, err = openRows(ctx, q, fetched, approve)
 	return err
+}
+
+// openRows describes tasks that are with an agent, and adds what their runs may cost.
+func openRows(ctx context.Context, q question, tasks []client.Task, approve bool) ([]row, error) {
+	known, err := detailsOf(ctx, q.reader, tasks)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := rowsOf(ctx, q, tasks, known, approve)
+	for i, r := range rows {
+		rows[i].Budget = spentOf(known[r.ID])
+	}
+	return rows, err
 }
 
 // detailsOf reads the details of tasks that are shown.
@@ -185,19 +196,30 @@ func waitingRows(ctx context.Context, q question, waiting []client.Task, approve
 	return rowsOf(ctx, q, waiting, known, approve)
 }
 
-// waitersIn counts the tasks that wait for a person, as needsPerson has it.
-func waitersIn(ctx context.Context, daemon *client.Client) (n int, err error) {
-	for _, filter := range []client.Filter{
-		{States: []task.State{task.Review}}, {States: []task.State{task.Held, task.Running}, Reasons: personReasons()},
+// waiters are how many tasks wait for a person, by where they are.
+type waiters struct{ Review, Held, Running, Lost int }
+
+// all returns how many wait.
+func (w waiters) all() int { return w.Review + w.Held + w.Running + w.Lost }
+
+// waitFilters find the tasks that wait for a person, as needsPerson has it: each count of waiters has one.
+func waitFilters() []client.Filter {
+	return []client.Filter{
+		{States: []task.State{task.Review}},
+		{States: []task.State{task.Held}, Reasons: personReasons()},
+		{States: []task.State{task.Running}, Reasons: personReasons()},
 		{States: []task.State{task.Done}, CallbackFailed: true},
-	} {
-		one, err := daemon.Count(ctx, filter)
-		if err != nil {
-			return 0, err
-		}
-		n += one
 	}
-	return n, nil
+}
+
+// waitersIn counts the tasks that wait for a person.
+func waitersIn(ctx context.Context, daemon *client.Client) (w waiters, err error) {
+	for i, n := range []*int{&w.Review, &w.Held, &w.Running, &w.Lost} {
+		if *n, err = daemon.Count(ctx, waitFilters()[i]); err != nil {
+			return waiters{}, err
+		}
+	}
+	return w, nil
 }
 
 // personReasons returns the reasons that only a person ends.

@@ -111,6 +111,7 @@ type question struct {
 	reader *reader.Reader
 	daemon *client.Client
 	now    time.Time
+	waits  waiters
 }
 
 // A showFunc gathers what a page shows. The status of the daemon was asked before.
@@ -140,11 +141,12 @@ func (s *server) gather(r *http.Request, show showFunc) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	p, err := show(r.Context(), question{r, rd, daemon, time.Now()})
-	p.Last = status.LastEvent
-	if err == nil {
-		p.Waits, err = waitersIn(r.Context(), daemon)
+	waits, err := waitersIn(r.Context(), daemon)
+	if err != nil {
+		return page{}, err
 	}
+	p, err := show(r.Context(), question{r, rd, daemon, time.Now(), waits})
+	p.Last, p.Waits = status.LastEvent, waits.all()
 	return p, err
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/access/client"
-	"mailboxd/internal/decisions/task"
 )
 
 var rowVersion = regexp.MustCompile(`data-v="([^"]+)" id="([^"]+)"`)
@@ -28,7 +27,6 @@ func TestAnUpdateHasTheRowsThatChanged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	fill(t, w, 230)
-	w.state("work-229", task.Held)
 	v := w.visit(w.open())
 	_, first := v.get("/tasks")
 	if n := len(rowVersion.FindAllString(first, -1)); n != 100 {
@@ -55,11 +53,32 @@ func TestAnUpdateOfTheFirstPageHasTheRowsThatChanged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	fill(t, w, 60)
-	w.state("work-59", task.Held)
 	v := w.visit(w.open())
 	_, first := v.get("/")
-	if text := v.update("/", first); strings.Count(text, "data-same") != 50 || len(text) > 20<<10 {
-		t.Errorf("an update without a change has %d rows without content, and %d bytes; want 50, and at most 20 KB",
+	if text := v.update("/", first); strings.Count(text, "data-same") != 20 || len(text) > 20<<10 {
+		t.Errorf("an update without a change has %d rows without content, and %d bytes; want 20, and at most 20 KB",
 			strings.Count(text, "data-same"), len(text))
+	}
+}
+
+func TestTheFirstPageCountsMoreThanItLists(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.do(func(daemon *client.Client) error {
+		_, err := daemon.Pause(t.Context(), client.AgentOptions{Agent: "writer"})
+		return err
+	})
+	fillFor(t, w, "writer", "later", 1005)
+	fill(t, w, 30)
+	v := w.visit(w.open())
+	_, text := v.get("/")
+	for _, want := range []string{"30 tasks wait for you", "10 more", `href="/tasks/work-0"`, "1,005 more wait for something else"} {
+		if !strings.Contains(strings.Join(strings.Fields(text), " "), want) {
+			t.Errorf("the first page does not have %q; it begins:\n%.3000s", want, text)
+		}
+	}
+	fillFor(t, w, "deployer", "more", 1070)
+	if _, text = v.get("/"); !strings.Contains(text, "1,100 tasks wait for you") {
+		t.Errorf("the first page does not count 1,100 tasks that wait for a person:\n%.3000s", text)
 	}
 }
