@@ -132,6 +132,7 @@ type decided struct {
 	key   decidedKey
 	claim Claim // about the proof
 	plan  Claim // about the digest
+	asked Claim // about the request that the plan names; the zero value makes no claim
 }
 
 // A decidedKey is what an approval and its event have in common.
@@ -185,10 +186,14 @@ func (v *verifier) decide(a approval, number int) decided {
 	if c.level = level; status == Good {
 		c.Level = level.String()
 	}
-	return decided{
+	d := decided{
 		key:   decidedKey{number, kind, string(a.Stage), a.Digest[:min(eventDigits, len(a.Digest))], a.Decider},
 		claim: c, plan: v.digested(a, number),
 	}
+	if a.Stage != envelope.ApprovalPost && d.plan.Status == Good {
+		d.asked = v.requested(a, number)
+	}
+	return d
 }
 
 // digested makes the claim that the digest of a decision is that of what the bundle has.
@@ -216,4 +221,37 @@ func (v *verifier) digested(a approval, number int) Claim {
 		return about("plan", t, Bad, "the decision is about digest %.64s, and the plan has %s", a.Digest, digest)
 	}
 	return about("plan", t, Good, "the plan has the digest that %s %s", a.Decider, a.Decision)
+}
+
+// maxHashed limits the bytes of a request whose content is hashed, which takes 16 times its size.
+const maxHashed = 1 << 20
+
+// requested makes the claim that the request of the bundle is the one that a plan names; none for a plan that names
+// none, as that of a call.
+func (v *verifier) requested(a approval, number int) Claim {
+	var plan struct {
+		Request string `json:"request"`
+	}
+	if err := json.Unmarshal([]byte(a.Plan), &plan); err != nil || plan.Request == "" {
+		return Claim{}
+	}
+	t, name := v.manifest.Tasks[number-1], fmt.Sprintf("requests/%06d.json", number)
+	if v.find(name) == nil {
+		return about("request", t, Unchecked, "the request that the plan names is not in the bundle")
+	}
+	text, err := v.small(name, maxHashed)
+	if err != nil {
+		return about("request", t, Unchecked, "%v", err)
+	}
+	var ainl struct {
+		Version jsontext.Value `json:"schema_version"`
+	}
+	hash, _ := envelope.ContentHash(text)
+	switch {
+	case hash == plan.Request:
+		return about("request", t, Good, "%s is what %s %s", name, a.Decider, a.Decision)
+	case json.Unmarshal(text, &ainl) != nil || ainl.Version == nil:
+		return about("request", t, Unchecked, "in its dialect, the plan names the hash of a part of %s", name)
+	}
+	return about("request", t, Bad, "the decision is about a request with hash %.64s, and %s has %s", plan.Request, name, hash)
 }

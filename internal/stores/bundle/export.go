@@ -156,7 +156,24 @@ func (x *exporter) addApprovals(ctx context.Context) error {
 			all = append(all, a)
 		}
 	}
+	if err := fewDecisions(all); err != nil {
+		return err
+	}
 	return addLines(x.spool, approvalsName, x.time, all)
+}
+
+// fewDecisions refuses more decisions than Verify reads.
+func fewDecisions(all []approval) error {
+	decided := 0
+	for _, a := range all {
+		if a.isDecided() {
+			decided++
+		}
+	}
+	if decided > maxApprovals {
+		return fmt.Errorf("export %d decisions of persons: a bundle has at most %d; export the tasks of the run one by one", decided, maxApprovals)
+	}
+	return nil
 }
 
 // plain returns a text, or "" if JSON can't have it.

@@ -249,3 +249,17 @@ func TestAFileThatIsTooLargeIsNotWritten(t *testing.T) {
 		t.Errorf("addLines of more than 2 MiB = %v", err)
 	}
 }
+
+func TestARunWithMoreDecisionsThanABundleHasIsNotExported(t *testing.T) {
+	all := make([]approval, maxApprovals+2)
+	for i := range all[:maxApprovals] {
+		all[i].Decision = task.Denied
+	}
+	if err := fewDecisions(all); err != nil {
+		t.Errorf("%d decisions and 2 questions without one: %v", maxApprovals, err)
+	}
+	all[maxApprovals].Decision = task.Approved
+	if err := fewDecisions(all); err == nil {
+		t.Errorf("%d decisions are exported, which can't be verified", maxApprovals+1)
+	}
+}

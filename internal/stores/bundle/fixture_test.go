@@ -57,8 +57,11 @@ type made struct {
 }
 
 const (
-	thePlan   = `{"format":2,"request":"abc","command":["./agent"],"tools":null,"budget":{},"versions":{"agent":"1.0"}}`
-	theBare   = `{"format":2,"request":"abc","command":["./agent"],"tools":null,"budget":{}}`
+	theRequest = `{"schema_version":"1.0","task_id":"t1"}`
+	theHash    = "6f4ae556a8802abcf6de514ecd9e288ba9ee400595d7972aae2c86b84660fd5a" // the hash of its content
+
+	thePlan   = `{"format":2,"request":"` + theHash + `","command":["./agent"],"tools":null,"budget":{},"versions":{"agent":"1.0"}}`
+	theBare   = `{"format":2,"request":"` + theHash + `","command":["./agent"],"tools":null,"budget":{}}`
 	theResult = `{"task_id":"t1","status":"ok"}`
 	thePatch  = "--- a\n+++ b\n"
 )
@@ -74,7 +77,7 @@ func newMade(t testing.TB) *made {
 		{"t1", 1, "ken", "ann", task.Done, envelope.OK}, {"t2", 1, "ken", "ann", task.Done, envelope.Rejected},
 	}}
 	m.bodies = map[string]string{
-		"requests/000001.json": `{"task_id":"t1"}`, "requests/000002.json": `{"task_id":"t2"}`,
+		"requests/000001.json": theRequest, "requests/000002.json": `{"task_id":"t2"}`,
 		"results/000001.json": theResult, "results/000002.json": `{"task_id":"t2","status":"rejected"}`, "patches/000001.1.patch": thePatch,
 		messagesName: `{"seq":1}` + "\n",
 	}

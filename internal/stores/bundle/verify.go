@@ -153,6 +153,9 @@ func (v *verifier) reportDecisions(all []decided) {
 		}
 		v.add(d.claim)
 		v.add(d.plan)
+		if d.asked.What != "" {
+			v.add(d.asked)
+		}
 		if d.claim.level < v.trust.Require {
 			unproven++
 		}

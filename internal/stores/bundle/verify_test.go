@@ -21,10 +21,12 @@ ok: seals
 not checked: seals
 ok: approval t1 r1
 ok: plan t1 r1
+ok: request t1 r1
 ok: approval t1 r1
 ok: answer t1 r1
 not checked: approval t2 r1
 ok: plan t2 r1
+not checked: request t2 r1
 ok: result t1 r1
 ok: result t2 r1
 ok: patch t1 r1
@@ -78,8 +80,11 @@ func TestAClaimThatIsNotSoIsBad(t *testing.T) {
 		"a seal with another range":      {func(m *made) { m.seals[0].Last++ }, "seals"},
 		"seals in another order":         {func(m *made) { m.seals[0], m.seals[1] = m.seals[1], m.seals[0] }, "seals"},
 		"a plan that wasn't approved":    {func(m *made) { m.approvals[0].Plan = `{"command":["rm"]}` }, "plan t1 r1"},
-		"a text that wasn't signed":      {func(m *made) { m.approvals[0].Signed += "x" }, "approval t1 r1"},
-		"a decision that wasn't signed":  {func(m *made) { m.approvals[0].Decision = task.Denied }, "approval t1 r1"},
+		"a request that wasn't approved": {func(m *made) {
+			m.bodies["requests/000001.json"] = strings.Replace(theRequest, "t1", "t3", 1)
+		}, "request t1 r1"},
+		"a text that wasn't signed":     {func(m *made) { m.approvals[0].Signed += "x" }, "approval t1 r1"},
+		"a decision that wasn't signed": {func(m *made) { m.approvals[0].Decision = task.Denied }, "approval t1 r1"},
 		"another answer that was approved": {func(m *made) {
 			m.bodies["results/000001.json"] = "{}"
 			m.event("t1", task.KindTaskFinished, `{"result_sha256":"%s"}`, digestOf("{}"))
