@@ -144,7 +144,7 @@ func judge(from, imported string) string {
 // waits or draws lots. They ask no clock.
 var pure = []string{
 	"internal/decisions/core", "internal/decisions/conversation", "internal/decisions/policy",
-	"internal/decisions/route", "internal/decisions/task", "internal/running/transcript", "internal/stores/seal",
+	"internal/decisions/route", "internal/decisions/sign", "internal/decisions/task", "internal/running/transcript", "internal/stores/seal",
 }
 
 // fixed are the functions of envelope/dialect that a pure package may call: each depends

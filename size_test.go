@@ -68,6 +68,7 @@ var ceilings = map[string]int{
 	"internal/access/replay":                  1015,
 	"internal/cli/compose":                    810,
 	"internal/decisions/route":                1040,
+	"internal/decisions/sign":                 800,
 	"internal/running/runner":                 4733,
 	"internal/sandboxing/sandbox":             1448,
 	"internal/running/schema":                 1577,

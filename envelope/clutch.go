@@ -59,19 +59,39 @@ func (r Recipient) String() string {
 // A Trace names a step of a trace that spans several programs. Empty names were not given.
 type Trace struct{ TraceID, SpanID string }
 
-// A Signature is the signature of a message. mailboxd does not verify it: see MarkSignature.
-type Signature struct{ Scheme, KeyID, Value string }
+// A Signature is the signature of a message (CLUTCH-63).
+type Signature struct {
+	Scheme, KeyID, Value string
 
-// The member of a result about the signature of its request, and its value (CLUTCH-63).
+	Verified bool // a key of the sender verified it when the message came; no codec sets it
+}
+
+// The member of a result about the signature of its request, and its values (CLUTCH-63).
 const (
 	SignatureKey = "mbx.signature" // a member of the result
-	Unverified   = "unverified"    // mailboxd verifies no signature
+	Verified     = "verified"      // a key of the sender verified it
+	Unverified   = "unverified"    // no key was configured for it
 )
+
+// String returns Verified or Unverified.
+func (s Signature) String() string {
+	if s.Verified {
+		return Verified
+	}
+	return Unverified
+}
 
 // IsSigned reports whether the message has a signature.
 func (c *ClutchPart) IsSigned() bool { return c != nil && c.Auth != Signature{} }
 
-// MarkSignature records in a result that the signature of its request is not verified. It
+// Verify returns the part with its signature marked as verified.
+func (c *ClutchPart) Verify() *ClutchPart {
+	verified := *c
+	verified.Auth.Verified = true
+	return &verified
+}
+
+// MarkSignature records in a result whether the signature of its request was verified. It
 // removes the agent's own member of that name.
 func MarkSignature(r *Result, request Task) {
 	members := map[string]jsontext.Value{}
@@ -83,7 +103,7 @@ func MarkSignature(r *Result, request Task) {
 	}
 	delete(members, SignatureKey)
 	if request.Clutch.IsSigned() {
-		members[SignatureKey] = jsontext.Value(`"` + Unverified + `"`)
+		members[SignatureKey] = jsontext.Value(`"` + request.Clutch.Auth.String() + `"`)
 	}
 	r.Extra, _ = json.Marshal(members, json.Deterministic(true), jsontext.AllowInvalidUTF8(true)) // members that were decoded can be encoded
 }

@@ -64,14 +64,16 @@ func TestASenderOfClutchGetsTheMessagesThatItWants(t *testing.T) {
 	}
 }
 
-func TestAResultMarksASignatureAsUnverified(t *testing.T) {
+func TestAResultSaysWhetherTheSignatureOfItsRequestWasVerified(t *testing.T) {
 	signed := envelope.Task{Clutch: &envelope.ClutchPart{Auth: envelope.Signature{Scheme: "ed25519"}}}
+	verified := envelope.Task{Clutch: signed.Clutch.Verify()}
 	for _, c := range []struct {
 		name        string
 		request     envelope.Task
 		extra, want string
 	}{
 		{"a signed request", signed, "", `{"mbx.signature":"unverified"}`},
+		{"a request with a verified signature", verified, "", `{"mbx.signature":"verified"}`},
 		{"what the agent says", signed, `{"mbx.signature":"verified","x":1}`, `{"mbx.signature":"unverified","x":1}`},
 		{"what the agent says of no signature", envelope.Task{}, `{"mbx.signature":"verified","x":1}`, `{"x":1}`},
 		{"nothing", envelope.Task{}, `{"x":1}`, `{"x":1}`},

@@ -70,7 +70,8 @@ func keysCommand(g *globals) *cobra.Command {
 		Use:   "keys",
 		Short: "List, export and replace the keys that seal events",
 		Long: `List, export and replace the keys that sign the seals of events. Others verify what
-you export with mailboxd, or audit a copy of the ledger, with the public keys.`,
+you export with mailboxd, audit a copy of the ledger, or verify messages of mailboxd
+to senders with keys, with the public keys.`,
 		Example: "  mailboxd keys export > owner.pub",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },

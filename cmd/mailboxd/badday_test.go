@@ -40,6 +40,8 @@ func condition(name string) (bool, error) {
 		return err == nil, nil
 	case "slow":
 		return slowtest.Enabled(), nil
+	case "cryptography":
+		return hasCryptography(), nil
 	case "nested":
 		return canNest(), nil
 	}
@@ -49,6 +51,9 @@ func condition(name string) (bool, error) {
 	}
 	return false, fmt.Errorf("unknown condition %q", name)
 }
+
+// hasCryptography reports whether Python has the package cryptography, which signs and verifies as mailboxd does.
+func hasCryptography() bool { return exec.Command("python3", "-c", "import cryptography").Run() == nil }
 
 // canNest reports whether bubblewrap makes a sandbox in a sandbox.
 func canNest() bool {

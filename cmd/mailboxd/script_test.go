@@ -54,6 +54,7 @@ var vocabulary = map[string]func(*testscript.TestScript, bool, []string){
 	"answered":   awaitAnswer,
 	"wellformed": holdRequests,
 	"recorded":   compareStream,
+	"signed":     sendSigned,
 }
 
 // sendTask appends a task line: task ID [AGENT [MEMBERS]]. Members, such as

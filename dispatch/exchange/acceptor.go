@@ -29,6 +29,9 @@ type Acceptor struct {
 func (ac *Acceptor) Accept(tx *store.Transaction, known *KnownIDs, c *Submission) error {
 	ac.Runs.ForgetRefusal(c.Row.Seq)
 	c.Disposition, c.Row, c.parent, c.Verdict = Unnamed, task.Task{}, c.knownParent, c.Judged
+	if c.SignatureFault != "" {
+		return ac.refuseSignature(tx, known, c)
+	}
 	if c.Task.ID == "" {
 		return tx.Log(lineRejected(c))
 	}

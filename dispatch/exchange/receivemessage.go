@@ -60,10 +60,10 @@ func (rc *Receiver) receiveInfo(tx *store.Transaction, c *Submission) error {
 }
 
 // participates reports whether the sender of a message is known: the sender is an agent, has a
-// secret, has announced itself, or has requested the message's task or a task of its thread.
+// secret or a verified signature, has announced itself, or has requested the task of the message or a task of its thread.
 // With conversation.unknown_senders: accept, every sender is.
 func (rc *Receiver) participates(tx *store.Transaction, row task.Task, m envelope.Message) (bool, error) {
-	authenticated := m.Secret != "" && rc.Agents.Protocol.Secret(m.From) != ""
+	authenticated := m.Secret != "" && rc.Agents.Protocol.Secret(m.From) != "" || m.Clutch.IsSigned() && m.Clutch.Auth.Verified
 	if rc.Agents.Known(m.From) || conversation.IsPerson(m.From) || authenticated || row.Requester == m.From {
 		return true, nil
 	}

@@ -44,6 +44,9 @@ func (rc *Receiver) Receive(tx *store.Transaction, c *Submission) error {
 	if own, err := rc.isOwnLine(tx, c); own || err != nil {
 		return err
 	}
+	if c.SignatureFault != "" {
+		return rc.refuseSignature(tx, c)
+	}
 	if why := rc.checkSender(m, c.author != nil); why.Message != "" {
 		return rc.deny(tx, c, why)
 	}

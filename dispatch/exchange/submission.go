@@ -20,6 +20,7 @@ type Submission struct {
 	Message        *envelope.Message // the message of the request; nil for an AINL line
 	Inbound        *InboundMessage   // the effects of a message in a line; nil for an AINL line and a request of the daemon
 	Now            time.Time
+	SignatureFault string // why its signature is refused; "" if it isn't
 	lineage
 	acceptance
 	priorRuns

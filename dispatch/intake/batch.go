@@ -103,7 +103,7 @@ func (in *Intake) acceptBatch(ctx context.Context, batch mailbox.Batch, submissi
 		return err
 	}
 	fault.Point("accepted")
-	if len(letters) > 0 {
+	if len(letters) > 0 || slices.ContainsFunc(submissions, func(c *exchange.Submission) bool { return c.SignatureFault != "" }) {
 		in.DeadLettersAdded()
 	}
 	if batch.Gone && !batch.Cursor.IsRunFile() {
@@ -164,9 +164,11 @@ func (in *Intake) judgeAll(submissions []*exchange.Submission) {
 	inParts(submissions, runtime.GOMAXPROCS(0), func(_ int, part []*exchange.Submission) {
 		for _, c := range part {
 			c.Now = time.Now()
-			if c.Inbound != nil {
+			switch {
+			case in.Receiver.CheckSignature(c):
+			case c.Inbound != nil:
 				in.Receiver.JudgeMessage(c)
-			} else {
+			default:
 				c.Judged = in.Acceptor.HoldRecovered(c.Task, in.Reader.Judge(c.Task, c.DecodeFindings, c.Now))
 			}
 			c.Verdict = c.Judged

@@ -91,8 +91,25 @@ func (ms *Messenger) Emit(tx *store.Transaction, in envelope.Dialect, m envelope
 	if !ok {
 		return nil // the dialect has no codec
 	}
+	if in == envelope.Clutch && conversation.Concludes(m) {
+		ms.sign(&record)
+	}
 	_, err := tx.Record(record)
 	return err
+}
+
+// sign signs a message in Clutch to a sender that has keys. Without a key of its own, mailboxd sends the message unsigned.
+func (ms *Messenger) sign(record *task.Message) {
+	if !ms.Agents.Protocol.Signatures().Has(record.To) {
+		return
+	}
+	line, err := ms.Agents.Protocol.Sign(record.Body)
+	if err != nil {
+		ms.Opts.Log.Error().Err(err).Str("to", record.To).Str("message", record.ID).Msg("message not signed")
+		return
+	}
+	record.Body = line
+	record.Hash, _ = envelope.ContentHash(line)
 }
 
 // outgoing returns the record of a message of the daemon in a dialect, and whether the dialect

@@ -188,11 +188,15 @@ func (ms *Messenger) addClutch(tx *store.Transaction, row task.Task, about *conv
 	}
 	t, _ := dialect.DecodeTask(row.Dialect, raw, ms.Opts.Reading)
 	about.Clutch, about.Routing = t.Clutch, t.Clutch.Wants("routing")
-	if !conversation.IsRouted(t) {
+	routed := conversation.IsRouted(t)
+	if !routed && !t.Clutch.IsSigned() {
 		return nil
 	}
 	events, err := tx.EventsSince(row.Seq, 0)
-	about.Chosen = conversation.ChosenBy(row.Revision, events)
+	if routed {
+		about.Chosen = conversation.ChosenBy(row.Revision, events)
+	}
+	about.Clutch = conversation.WithSignature(t, row.Revision, events).Clutch
 	return err
 }
 

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/decisions/sign"
 )
 
 // A Protocol tells the engine the dialect of each agent, and what agents may do to each other.
@@ -19,6 +20,8 @@ type Protocol struct {
 	Supports    func(agent string) []string                                   // the types of work that an agent announces (CLOWL-29)
 	Agents      func() []string                                               // all ids, in order
 	Secret      func(sender string) string                                    // the secret that authenticates a sender; "" for none (CLOWL-18)
+	Signatures  func() sign.Rules                                             // keys of senders, and what they must sign (CLUTCH-63)
+	Sign        func(line []byte) ([]byte, error)                             // signs a message of mailboxd
 	OnFailure   func(agent string, kind envelope.Kind) FailureAction          // what to do when the work of an agent fails (CAP-32)
 
 	AcceptsUnknown  func() bool          // whether messages of unknown senders are accepted
@@ -64,6 +67,9 @@ func (p Protocol) WithDefaults() Protocol {
 	}
 	if p.Rule == nil {
 		p.Rule = func(string, string) string { return "" }
+	}
+	if p.Signatures == nil {
+		p.Signatures = func() sign.Rules { return sign.Rules{} }
 	}
 	if p.OnFailure == nil {
 		p.OnFailure = func(string, envelope.Kind) FailureAction { return FailureAction{} }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/decisions/conversation"
 	"mailboxd/internal/decisions/core"
 	"mailboxd/internal/decisions/task"
 	"mailboxd/internal/stores/ledger"
@@ -39,7 +40,22 @@ func (rd *Reader) DecodeRow(ctx context.Context, row task.Task, raw []byte) (env
 	t, findings := rd.RequestOf(row, raw)
 	t.ID = row.ID // also when the id was salvaged from a line that doesn't decode
 	t, err := rd.WithParentSensitivity(ctx, row.Parent, t)
+	if err == nil && t.Clutch.IsSigned() {
+		t, err = withSignature(ctx, rd.Ledger, row, t)
+	}
 	return t, findings, err
+}
+
+// withSignature marks the signature of a request as verified, if it was so when the request was accepted.
+func withSignature(ctx context.Context, from *ledger.Ledger, row task.Task, t envelope.Task) (envelope.Task, error) {
+	const most = 100
+	for after := int64(0); ; {
+		events, err := from.Events(ctx, row.ID, after, most)
+		if t = conversation.WithSignature(t, row.Revision, events); t.Clutch.Auth.Verified || err != nil || len(events) < most {
+			return t, err
+		}
+		after = events[len(events)-1].Seq
+	}
 }
 
 // Newest returns the latest revision of an id.

@@ -31,6 +31,9 @@ var clutchActs = map[string]envelope.Act{
 	"routing.decision": envelope.Routes, "routing.failure": envelope.FailsToRoute,
 }
 
+// ClutchTypes returns the types of Clutch, in order.
+func ClutchTypes() []string { return slices.Sorted(maps.Keys(clutchActs)) }
+
 // legacyTypes are the types before v0, each with its type in v0 (CLUTCH-74).
 var legacyTypes = map[string]string{
 	"PLAN": "task.request", "PROPOSAL": "task.progress", "EXEC_REPORT": "task.result", "REVIEW": "task.result", "BLOCKER": "task.error",

@@ -1,7 +1,6 @@
 package dialect
 
 import (
-	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -149,7 +148,7 @@ func (r *clutchReading) typed() string {
 		return today
 	}
 	if value.Kind() == '"' && clutchActs[word] == "" {
-		r.refuse("type", "must be one of "+strings.Join(slices.Sorted(maps.Keys(clutchActs)), ", "))
+		r.refuse("type", "must be one of "+strings.Join(ClutchTypes(), ", "))
 		return ""
 	}
 	return word

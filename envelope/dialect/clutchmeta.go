@@ -29,7 +29,7 @@ func clutchMeta(m envelope.Message) jsontext.Value {
 		set("intent", quoted(intent))
 	}
 	if m.Asked.IsSigned() && (m.Act == envelope.Accepts || m.Act == envelope.Completes || m.Act == envelope.Fails) {
-		set("signature", quoted(envelope.Unverified))
+		set("signature", quoted(m.Asked.Auth.String()))
 	}
 	if m.Clutch == nil {
 		set("ainl", ainlBeside(m))

@@ -124,13 +124,14 @@ func (v *eventStore) subject(ctx context.Context, row task.Task) (s replay.Subje
 		return s, err
 	}
 	s.Message = conv.Message
-	if row.State != task.Done && !conversation.IsRouted(s.Request) {
+	if row.State != task.Done && !conversation.IsRouted(s.Request) && !s.Request.Clutch.IsSigned() {
 		return s, nil
 	}
 	events, err := v.allEvents(ctx, row.ID)
 	if err != nil {
 		return s, err
 	}
+	s.Request = conversation.WithSignature(s.Request, row.Revision, events)
 	if conversation.IsRouted(s.Request) {
 		s.Chosen = conversation.ChosenBy(row.Revision, events)
 	}

@@ -20,6 +20,7 @@ import (
 var eventFields = []struct{ name, words string }{
 	{"who", "by %s"}, {"by", "by %s"}, {"of", "of %s"}, {"approver", "of %s"}, {"overseer", "%s"}, {"task", "as %s"}, {"round", "round %s"}, {"stage", "(%s)"},
 	{"selected", "%s"}, {"child", "%s"}, {"parent", "for %s"}, {"reserved", "%s reserved"}, {"spent", "%s spent"}, {"accounts", "of %s"},
+	{"kid", "signed with the key %s"},
 	{"file", "from %s"}, {"offset", "at byte %s"},
 	{"held", "held for %s"}, {"reasons", "for %s"}, {"attempt", "attempt %s"}, {"pct", "%s %%"},
 	{"status", "%s"}, {"error", "(%s)"}, {"exit_code", "exit %s"}, {"took_ms", "after %s"}, {"until", "until %s"},

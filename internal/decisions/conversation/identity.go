@@ -71,3 +71,15 @@ func ChosenBy(revision int, events []task.Event) int64 {
 
 // IsRouted reports whether a request names no agent, so that one is chosen for it.
 func IsRouted(t envelope.Task) bool { return t.Agent == envelope.Everybody || t.Clutch.Routed() }
+
+// WithSignature returns a request whose signature is marked as verified, if it was so when the request was accepted. The
+// events are those of the task.
+func WithSignature(t envelope.Task, revision int, events []task.Event) envelope.Task {
+	accepted := slices.ContainsFunc(events, func(e task.Event) bool {
+		return e.Kind == task.KindTaskAccepted && e.Revision == revision && detailOf(e).Kid != ""
+	})
+	if accepted && t.Clutch.IsSigned() {
+		t.Clutch = t.Clutch.Verify()
+	}
+	return t
+}

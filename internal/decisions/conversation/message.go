@@ -225,6 +225,16 @@ func ErrorReply(to envelope.Message, why envelope.Failure) envelope.Message {
 	})}
 }
 
+// Concludes reports whether a message of the daemon is the last one about a task or another message: an outcome, or
+// ErrorReply.
+func Concludes(m envelope.Message) bool {
+	switch m.Act {
+	case envelope.Completes, envelope.Fails, envelope.Stops:
+		return true
+	}
+	return m.Act == envelope.Informs && m.Type == "error"
+}
+
 // Deliverable reports whether the line of a message can be delivered unchanged. It must be
 // one line with the same sender, recipients and id in its dialect's reading, and must not
 // be an answer that a later answer replaced.

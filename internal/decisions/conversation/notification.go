@@ -78,6 +78,7 @@ func Notifications(r Request, events []task.Event) (all []envelope.Message) {
 // A detail is the event data that notifications use.
 type detail struct {
 	Held    []string       `json:"held"`    // task.accepted, task.resubmitted
+	Kid     string         `json:"kid"`     // task.accepted
 	Reasons []string       `json:"reasons"` // task.held, task.released
 	Stage   string         `json:"stage"`   // approval.asked
 	Note    string         `json:"note"`    // task.progress

@@ -29,6 +29,7 @@ type Accept struct {
 type Accepted struct {
 	File     string        `json:"file,omitzero"`
 	Hash     string        `json:"hash"`
+	Kid      string        `json:"kid,omitzero"` // of the key that verified the signature of the request
 	Held     []task.Reason `json:"held,omitzero"`
 	Offset   *int64        `json:"offset,omitzero"`
 	Parent   envelope.ID   `json:"parent,omitzero"`
@@ -138,6 +139,9 @@ func (c *Accept) priority(limit int) int {
 
 func (c *Accept) data(next *Task) Accepted {
 	data := Accepted{Hash: c.Request.Hash, Priority: next.Priority, Unknown: c.Unknown}
+	if signed := c.Request.Clutch; signed.IsSigned() && signed.Auth.Verified {
+		data.Kid = signed.Auth.KeyID
+	}
 	warnings := c.Verdict.Findings.Warnings()
 	if priority, asked := c.Request.Priority(); asked && priority > next.Priority {
 		warnings = append(slices.Clip(warnings), envelope.Finding{

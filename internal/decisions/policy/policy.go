@@ -61,8 +61,8 @@ func Decide(t envelope.Task, agent *Subject, rules Rules, now time.Time) task.Ve
 		}
 		q.setLevel(c.name, c.judge(&q))
 	}
-	if t.Clutch.IsSigned() { // CLUTCH-63
-		q.warn("security.auth", "is "+envelope.Unverified+": mailboxd verifies no signature")
+	if t.Clutch.IsSigned() && !t.Clutch.Auth.Verified { // CLUTCH-63
+		q.warn("security.auth", "is "+envelope.Unverified+": no key was configured for it")
 	}
 	return q.answer()
 }

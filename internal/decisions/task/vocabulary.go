@@ -95,6 +95,7 @@ const (
 	KindMessageDuplicate     Kind = "message.duplicate"
 	KindMessageUnknownSender Kind = "message.unknown_sender"
 	KindLineRejected         Kind = "line.rejected"
+	KindSignatureRefused     Kind = "signature.refused"
 	KindFileGone             Kind = "file.gone"
 	KindAgentPaused          Kind = "agent.paused"
 	KindAgentResumed         Kind = "agent.resumed"
@@ -167,6 +168,7 @@ var kinds = []kindWords{
 	{KindMessageDuplicate, "A message came again with the same content and was ignored.", ""},
 	{KindMessageUnknownSender, "A message about the task came from a sender that is not known.", "a message from an unknown sender"},
 	{KindLineRejected, "A line that names no task was refused.", ""},
+	{KindSignatureRefused, "A message was refused, since its signature is missing, wrong or expired.", ""},
 	{KindFileGone, "A task file is gone, and lines of it may not have been read.", "a task file is gone, and some of its lines may not have been read"},
 	{KindAgentPaused, "An agent, or every agent, was paused.", ""},
 	{KindAgentResumed, "The pause of an agent, or of every agent, ended.", ""},

@@ -54,6 +54,7 @@ func (c *Config) checkValues() []error {
 		c.checkSealing(),
 	}
 	checks = append(checks, c.checkSenders()...)
+	checks = append(checks, c.checkSignatures()...)
 	checks = append(checks, c.checkRouting()...)
 	checks = append(checks, c.checkApprovers()...)
 	checks = append(checks, c.checkWorkflows()...)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
 	"mailboxd/internal/decisions/task"
 	"mailboxd/internal/running/agent"
 	"mailboxd/internal/sandboxing/sandbox"
@@ -35,6 +36,8 @@ var choices = map[string][]string{
 	"policy.change_window.mode":    {"enforce", "warn", "off"},
 	"policy.budgets[].per":         {"day"},
 	"policy.proof[].min":           {"terminal", "ssh", "person"},
+	"signatures[].mode":            {"require", "verify"},
+	"signatures[].types[]":         dialect.ClutchTypes(),
 	"approvers[].proof":            {"", "none", "terminal", "ssh", "person"},
 	"agents[].dialect":             {"ainl", "clowl", "cap", "clutch"},
 	"agents[].profile":             append([]string{""}, agent.Profiles()...),

@@ -31,7 +31,9 @@ type Config struct {
 	ApproversGroup  string `mapstructure:"approvers_group"`
 	ApproversSocket string `mapstructure:"approvers_socket"`
 
-	Senders   []Sender   `mapstructure:"senders"`
+	Senders    []Sender    `mapstructure:"senders"`
+	Signatures []Signature `mapstructure:"signatures"`
+
 	Oversight Oversight  `mapstructure:"oversight"`
 	Policy    Policy     `mapstructure:"policy"`
 	Notify    Notify     `mapstructure:"notify"`
@@ -83,6 +85,7 @@ func defaults(v *viper.Viper) {
 		"conversation.question_timeout":          10 * time.Minute,
 		"conversation.unknown_senders":           "refuse",
 		"senders":                                []any{},
+		"signatures":                             []any{},
 		"groups":                                 []any{},
 		"routing.ainl":                           "on",
 		"routing.sandbox":                        "kernel",

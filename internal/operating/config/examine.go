@@ -139,7 +139,7 @@ func (r *reading) definitionMistakes(e Entry) bool {
 func (r *reading) checkSources() {
 	r.checkSchemas()
 	for i, s := range r.config.Senders {
-		if (s.SecretEnv == "") == (s.SecretFile == "") {
+		if !s.hasSecret() {
 			continue
 		}
 		key := fmt.Sprintf("senders[%d].secret_env", i)

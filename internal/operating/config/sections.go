@@ -129,11 +129,12 @@ type Web struct {
 	Approve string `mapstructure:"approve"`
 }
 
-// A Sender is a participant that authenticates with a secret (CLOWL-18).
+// A Sender is a participant that authenticates with a secret (CLOWL-18), or signs its messages (CLUTCH-63).
 type Sender struct {
-	Name       string `mapstructure:"name"`
-	SecretEnv  string `mapstructure:"secret_env"`
-	SecretFile string `mapstructure:"secret_file"`
+	Name       string      `mapstructure:"name"`
+	SecretEnv  string      `mapstructure:"secret_env"`
+	SecretFile string      `mapstructure:"secret_file"`
+	Keys       []SenderKey `mapstructure:"keys"`
 }
 
 // Oversight limits the reviews by an overseer.

@@ -17,17 +17,27 @@ func (c *Config) checkSenders() (checks []error) {
 		case slices.IndexFunc(c.Senders, func(other Sender) bool { return other.Name == s.Name }) != i:
 			checks = append(checks, wrong(key+".name", "%q is there twice", s.Name))
 		}
-		if (s.SecretEnv == "") == (s.SecretFile == "") {
+		switch {
+		case s.SecretEnv != "" && s.SecretFile != "":
 			checks = append(checks, wrong(key, "needs secret_env or secret_file, one of them"))
+		case !s.hasSecret() && len(s.Keys) == 0:
+			checks = append(checks, wrong(key, "needs secret_env, secret_file or keys"))
 		}
+		checks = append(checks, s.checkKeys(key)...)
 	}
 	return checks
 }
+
+// hasSecret reports whether exactly one place of a secret is named.
+func (s Sender) hasSecret() bool { return (s.SecretEnv == "") != (s.SecretFile == "") }
 
 // Secrets reads the secrets of the senders by their names. Only the daemon reads them.
 func (c *Config) Secrets() (map[string]string, error) {
 	secrets := map[string]string{}
 	for i, s := range c.Senders {
+		if !s.hasSecret() {
+			continue
+		}
 		secret, err := c.secret(s)
 		if err == nil && secret == "" {
 			err = errors.New("is empty")

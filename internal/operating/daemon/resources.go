@@ -66,7 +66,7 @@ func openResources(cfg config.Config, version string, log zerolog.Logger) (_ *re
 	}
 	at := registry.Locations{
 		Box: r.box, State: r.state, Keepers: r.keepers, Worktrees: r.worktrees, Earlier: r.earlier, RefRoots: cfg.Intake.RefRoots,
-		Mailbox: id, Version: version,
+		Mailbox: id, Version: version, Signer: r.sealer.Signer,
 	}
 	if r.registry, err = registry.New(cfg, at, log); err != nil {
 		return nil, err

@@ -22,11 +22,13 @@ import (
 	"mailboxd/envelope/dialect"
 	"mailboxd/internal/access/proof"
 	"mailboxd/internal/decisions/policy"
+	"mailboxd/internal/decisions/sign"
 	"mailboxd/internal/decisions/task"
 	"mailboxd/internal/operating/config"
 	"mailboxd/internal/running/agent"
 	"mailboxd/internal/running/runner"
 	"mailboxd/internal/running/schema"
+	"mailboxd/internal/stores/seal"
 	"mailboxd/internal/stores/worktree"
 	"mailboxd/mailbox"
 )
@@ -55,6 +57,8 @@ type Locations struct {
 	Worktrees worktree.Store
 
 	Earlier func(envelope.ID) (agent.Earlier, error) // looks up a task whose session another one continues
+
+	Signer func() (seal.Signer, error) // signs messages of mailboxd, with the key that seals events
 
 	RefRoots []string // where refs may be, besides the mailbox
 	Mailbox  string   // its id, which signatures of approvals name
@@ -111,6 +115,7 @@ func (t *Registry) Replace(loaded config.Loaded) error {
 	next.routing, next.groups, next.digest = cfg.Routing, cfg.GroupsByName(), digestOf(members, cfg.Routing)
 	next.workflows = workflows
 	next.approvers, next.secrets, next.questionTimeout = cfg.ApproverNames, loaded.Secrets, cfg.Conversation.QuestionTimeout
+	next.signatures = cfg.SignatureRules()
 	next.acceptsUnknown = cfg.Conversation.UnknownSenders == "accept"
 	next.program = agent.ProgramRule(cfg.Approval.Program)
 	for _, a := range cfg.EffectiveApprovers() {
@@ -338,9 +343,17 @@ func (t *Registry) protocol(cfg config.Config) store.Protocol {
 		Takers: func(taskType string, announced map[string][]string) []string {
 			return t.current.Load().takers(taskType, announced)
 		},
-		Supports: func(id string) []string { return t.current.Load().supports(id) },
-		Agents:   func() []string { return t.current.Load().ids() },
-		Secret:   func(name string) string { return t.current.Load().secrets[name] },
+		Supports:   func(id string) []string { return t.current.Load().supports(id) },
+		Agents:     func() []string { return t.current.Load().ids() },
+		Secret:     func(name string) string { return t.current.Load().secrets[name] },
+		Signatures: func() sign.Rules { return t.current.Load().signatures },
+		Sign: func(line []byte) ([]byte, error) {
+			by, err := t.Signer()
+			if err != nil {
+				return nil, err
+			}
+			return sign.Line(line, by)
+		},
 		OnFailure: func(id string, kind envelope.Kind) store.FailureAction {
 			return mendOf(t.current.Load().agentConfig(id).Entry, kind)
 		},

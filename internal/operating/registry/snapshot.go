@@ -10,6 +10,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/access/proof"
 	"mailboxd/internal/decisions/policy"
+	"mailboxd/internal/decisions/sign"
 	"mailboxd/internal/operating/config"
 	"mailboxd/internal/running/agent"
 	"mailboxd/internal/running/schema"
@@ -22,6 +23,7 @@ type snapshot struct {
 	agentConfigs map[string]*config.Agent // by the agents' ids
 
 	secrets     map[string]string // of senders, by name
+	signatures  sign.Rules
 	approvalTTL time.Duration
 	approvers   func(uid int) []string
 	proofs      proof.Approvers
