@@ -10,13 +10,16 @@ import (
 
 // RunAtOnce sets how many parallel tests of a package run at the same time. It is for the TestMain of a
 // package whose tests mostly wait: for a disk, a process or a timer. What was given as -parallel counts.
-// Where slow tests were asked for, and with -race, it changes nothing: these tests compute enough.
+// Slow tests compute more, so it sets at most three where they were asked for, and nothing with -race.
 func RunAtOnce(tests int) {
 	if !flag.Parsed() {
 		flag.Parse()
 	}
-	if Enabled() || withRace {
+	if withRace {
 		return
+	}
+	if Enabled() {
+		tests = min(tests, 3)
 	}
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
