@@ -69,6 +69,7 @@ type Plan struct {
 	Continues  envelope.ID     `json:"continues,omitempty"`  // the task whose session it continues
 	RoundOf    envelope.ID     `json:"round_of,omitempty"`   // the denied task that it does once more, in its worktree
 	Inbox      string          `json:"inbox,omitempty"`      // where somebody fetches it, instead of a command
+	Service    *task.Service   `json:"service,omitzero"`     // which is asked to do it, instead of a command
 	Permission string          `json:"permission,omitempty"` // of the agent's program, by its profile; "" for what its own settings allow
 	Tools      []string        `json:"tools"`                // null: not restricted
 	Calls      *task.CallRules `json:"calls,omitzero"`       // which calls of tools are allowed; nil: it doesn't ask about them

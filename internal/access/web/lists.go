@@ -53,7 +53,7 @@ func (s *server) agents(ctx context.Context, q question) (page, error) {
 	}
 	d := agentsData{AllPaused: slices.Contains(paused, "")}
 	for _, v := range views {
-		card := agentCard{Agent: v, Command: view.CommandLine(v.Command), Own: slices.Contains(paused, v.ID), Cost: costOfAgent(days, v.ID)}
+		card := agentCard{Agent: v, Command: cmp.Or(v.Service, view.CommandLine(v.Command)), Own: slices.Contains(paused, v.ID), Cost: costOfAgent(days, v.ID)}
 		if v.LimitedUntil.After(q.now) {
 			card.Limited = clock(v.LimitedUntil, q.now)
 		}

@@ -31,9 +31,13 @@ func (d *taskData) addApprovals() {
 // planOf is what an approval is about, in lines.
 func planOf(a client.Approval) (all []fact) {
 	if p := a.Plan; p != nil {
-		if p.Inbox != "" {
+		if words := view.ServiceWords(*p); words != "" {
+			all = append(all, fact{Name: "Service", Value: words})
+		}
+		switch {
+		case p.Inbox != "":
 			all = append(all, fact{Name: "Inbox", Value: p.Inbox})
-		} else {
+		case p.Service == nil || len(p.Command) > 0:
 			all = append(all, fact{Name: "Command", Value: view.CommandLine(p.Command)})
 			for _, f := range view.Programs(*p) {
 				all = append(all, fact{Name: map[string]string{"file": "Program", "script": "Script"}[f.Name], Value: f.Path + f.Words})

@@ -20,9 +20,10 @@ type Agent struct {
 	ID          string   `json:"agent_id"`
 	Profile     string   `json:"profile,omitempty"`
 	Permission  string   `json:"permission,omitempty"` // of the profile's program; absent: what its own settings allow
-	Binding     string   `json:"binding"`              // exec, worker or inbox
+	Binding     string   `json:"binding"`              // exec, worker, inbox or http
 	Command     []string `json:"command"`
 	Inbox       string   `json:"inbox,omitempty"`        // the file in which somebody finds its tasks, below the mailbox
+	Service     string   `json:"service,omitempty"`      // which is asked to do its tasks
 	Found       string   `json:"found,omitempty"`        // the file that the command is
 	Manifest    string   `json:"manifest,omitempty"`     // the file that says what it may
 	Dialect     string   `json:"dialect"`                // in which it is asked, and answers
@@ -87,6 +88,9 @@ func AgentTable(views []Agent) *term.Table {
 		command, busy := term.Cell{Text: term.OneLine(v.Found)}, fmt.Sprintf("%d of %d", v.Running, v.Concurrency)
 		if v.Inbox != "" {
 			command, busy = term.Cell{Text: term.OneLine(v.Inbox)}, fmt.Sprintf("%d waiting", v.Waiting)
+		}
+		if v.Service != "" {
+			command = term.Cell{Text: term.OneLine(v.Service)}
 		}
 		switch {
 		case v.Problem != "":

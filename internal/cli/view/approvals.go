@@ -43,9 +43,13 @@ func printPlan(w io.Writer, a client.Approval) {
 	if a.Plan.Tools != nil {
 		tools = cmp.Or(strings.Join(a.Plan.Tools, ", "), "none")
 	}
-	if a.Plan.Inbox != "" {
+	if words := ServiceWords(*a.Plan); words != "" {
+		fmt.Fprintf(w, "    service  %s\n", escaped(words))
+	}
+	switch {
+	case a.Plan.Inbox != "":
 		fmt.Fprintf(w, "    inbox    %s\n", escaped(a.Plan.Inbox))
-	} else {
+	case a.Plan.Service == nil || len(a.Plan.Command) > 0:
 		fmt.Fprintf(w, "    command  %s\n", escaped(commandLine(a.Plan.Command)))
 		for _, f := range Programs(*a.Plan) {
 			fmt.Fprintf(w, "    %-8s %s\n", f.Name, escaped(f.Path+f.Words))

@@ -182,6 +182,9 @@ func (c *Config) binding(e Entry) agent.Binding {
 		b.Cwd, b.Env = c.Resolve(w.Cwd), w.Env
 		c.resolveCommand(b.Worker.Command)
 	}
+	if service, env := serviceOf(e); service != nil {
+		b.Service, b.Env = service, append(env, b.Env...)
+	}
 	b.Sandbox = c.sandboxOf(e)
 	return b.Filled()
 }

@@ -46,6 +46,7 @@ var choices = map[string][]string{
 	"agents[].exec.stdin":          {string(agent.Request), string(agent.Prompt), string(agent.Dispatch), string(agent.Action), string(agent.None)},
 	"agents[].sandbox.profile":     sandbox.Profiles(),
 	"agents[].sandbox.missing":     {string(sandbox.Refuse), string(sandbox.Weaker), string(sandbox.Open)},
+	"agents[].http.mode":           task.ServiceModes(),
 	"agents[].acp.rules[].kind":    callKinds(),
 	"agents[].acp.rules[].do":      {string(task.AllowCall), string(task.RejectCall), string(task.AskPerson)},
 	"agents[].acp.otherwise":       {string(task.RejectCall), string(task.AskPerson)},

@@ -24,6 +24,7 @@ type Entry struct {
 	Model          string        `mapstructure:"model"`
 	Exec           Exec          `mapstructure:"exec"`
 	Worker         Worker        `mapstructure:"worker"`
+	HTTP           *HTTP         `mapstructure:"http"`    // nil: it is no HTTP service
 	Inbox          *Inbox        `mapstructure:"inbox"`   // nil: the agent is run
 	Sandbox        *Sandbox      `mapstructure:"sandbox"` // nil: none
 	ACP            *ACP          `mapstructure:"acp"`     // nil: it doesn't ask about calls
@@ -167,9 +168,12 @@ func (e Entry) check(key string) []error {
 	}
 	if e.ACP != nil {
 		checks = append(checks, e.ACP.check(key+".acp")...)
-		if e.Inbox != nil || len(e.Worker.Command) > 0 {
+		if e.Inbox != nil || len(e.Worker.Command) > 0 || e.HTTP != nil {
 			checks = append(checks, wrong(key+".acp", "is for exec agents only"))
 		}
+	}
+	if e.HTTP != nil {
+		checks = append(checks, e.HTTP.check(key+".http")...)
 	}
 	return append(checks, e.checkDialogue(key)...)
 }
@@ -191,8 +195,12 @@ func (e Entry) checkDialogue(key string) []error {
 func fillAgent(from, to reflect.Value) (any, error) {
 	if to.Type() == reflect.TypeFor[Entry]() && from.Kind() == reflect.Map {
 		entry := DefaultEntry()
-		if fields, ok := from.Interface().(map[string]any); ok && fields["profile"] != nil && fields["profile"] != "" {
+		fields, _ := from.Interface().(map[string]any)
+		if fields["profile"] != nil && fields["profile"] != "" {
 			entry.Exec.Output, entry.Exec.Stdin = "", ""
+		}
+		if fields["http"] != nil {
+			entry.Retries = serviceRetries
 		}
 		to.Set(reflect.ValueOf(entry))
 	}

@@ -53,7 +53,7 @@ func (m Agent) lacks() []error {
 		}
 	}
 	home := errors.Join(errs...)
-	if b.Inbox == nil && home == nil {
+	if b.Inbox == nil && b.Service == nil && home == nil {
 		key := keyOf(m, part+".command")
 		if len(written) == 0 {
 			key = keyOf(m, "profile")
@@ -81,12 +81,23 @@ func (m Agent) unset() (errs []error) {
 	if m.Binding.Worker != nil {
 		part, env = "worker", m.Entry.Worker.Env
 	}
+	if h := m.Entry.HTTP; h != nil {
+		errs = append(errs, unsetBearer(keyOf(m, "http"), h.BearerEnv))
+	}
 	for i, entry := range env {
 		if _, set := os.LookupEnv(entry); !set && entry != "" && !strings.Contains(entry, "=") {
 			errs = append(errs, wrong(keyOf(m, fmt.Sprintf("%s.env[%d]", part, i)), "%s is not set here, so the agent does not get it: set it where serve runs, or remove it", entry))
 		}
 	}
 	return errs
+}
+
+// unsetBearer returns an error if the variable with the token of a service isn't set.
+func unsetBearer(key, name string) error {
+	if _, set := os.LookupEnv(name); set || name == "" {
+		return nil
+	}
+	return wrong(key+".bearer_env", "%s is not set here, so its tasks wait for a login: set it where serve runs", name)
 }
 
 // program returns an error unless the program of a command is there. Serve looks for a

@@ -194,6 +194,7 @@ func decodeConfig(v *viper.Viper) (Config, []string, error) {
 			fillInbox,
 			fillSandbox,
 			fillACP,
+			fillHTTP,
 			fillApprover,
 		)
 	})

@@ -136,6 +136,9 @@ func (d *checker) program(ctx context.Context, b agent.Binding) (found, fix stri
 	if b.Inbox != nil {
 		return "fetches its tasks from " + b.Inbox.File, "", nil
 	}
+	if b.Service != nil {
+		return d.agentService(ctx, b)
+	}
 	command := b.Command
 	if b.Worker != nil {
 		command = b.Worker.Command

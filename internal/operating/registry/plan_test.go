@@ -47,6 +47,15 @@ func TestAPlanIsNamedByAllThatAPersonAgreesTo(t *testing.T) {
 		"the task file of its run": func(_ *envelope.Task, b *agent.Binding, _ *task.Terms) {
 			b.Sandbox.Profile, b.Sandbox.Tasks = sandbox.Workspace, true
 		},
+		"the service": func(_ *envelope.Task, b *agent.Binding, _ *task.Terms) {
+			b.Service = &task.Service{URL: "https://a.example.com"}
+		},
+		"the address of the service": func(_ *envelope.Task, b *agent.Binding, _ *task.Terms) {
+			b.Service = &task.Service{URL: "https://b.example.com"}
+		},
+		"the way of the service": func(_ *envelope.Task, b *agent.Binding, _ *task.Terms) {
+			b.Service = &task.Service{URL: "https://b.example.com", Mode: task.ServicePoll}
+		},
 		"the directory": func(_ *envelope.Task, b *agent.Binding, _ *task.Terms) { b.Cwd = "/" },
 		"the worker": func(_ *envelope.Task, b *agent.Binding, _ *task.Terms) {
 			b.Worker = &agent.Worker{Command: []string{"w"}}

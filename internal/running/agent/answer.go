@@ -77,6 +77,9 @@ func (g *Agent) read(j task.Job) (answer, error) {
 	if g.binding.Speaks() != envelope.AINL {
 		return g.readMessages(j)
 	}
+	if g.binding.Service != nil {
+		return g.binding.readService(j)
+	}
 	if eventReaders[g.binding.Output] != nil {
 		return g.readTranscript(j)
 	}

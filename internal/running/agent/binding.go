@@ -9,6 +9,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
+	"mailboxd/internal/decisions/task"
 	"mailboxd/internal/sandboxing/sandbox"
 )
 
@@ -38,8 +39,9 @@ type Binding struct {
 	Copy     []string // what a clone gets of the working tree; see worktree.Request
 	Setup    []string // argv of the command that prepares a clone before Command, without templates; nil: none
 
-	Worker *Worker // instead of Command, Output and Stdin: processes for many tasks
-	Inbox  *Inbox  // instead of either: tasks are fetched from a file
+	Worker  *Worker       // instead of Command, Output and Stdin: processes for many tasks
+	Inbox   *Inbox        // instead of either: tasks are fetched from a file
+	Service *task.Service // instead of all: a host asks a service for each task
 
 	Sandbox sandbox.Settings // of each run; the zero value is none
 
@@ -80,11 +82,13 @@ func Formats() (names []string) {
 }
 
 // Metered reports whether answers state their cost.
-func (f Format) Metered() bool { return f == Envelope || f == Dispatched || eventReaders[f] != nil }
+func (f Format) Metered() bool {
+	return f == Envelope || f == Dispatched || f == Service || eventReaders[f] != nil
+}
 
 // Priced reports whether the cost includes money, and not only tokens.
 func (f Format) Priced() bool {
-	return f == Envelope || f == Dispatched || f == Claude || f == OpenCode
+	return f == Envelope || f == Dispatched || f == Service || f == Claude || f == OpenCode
 }
 
 // Stdin is the standard input of an agent.
@@ -189,8 +193,10 @@ func (b Binding) Check() (found []*FieldError) {
 		note(b.checkInbox())
 	case b.Worker != nil:
 		note(b.checkWorker())
+	case b.Service != nil:
+		note(b.checkService())
 	case len(b.Command) == 0 || b.Command[0] == "":
-		note(wrong("exec.command", "required, a list such as [./agent.sh]; or the agent has a worker or an inbox"))
+		note(wrong("exec.command", "required, a list such as [./agent.sh]; or the agent has a worker, an inbox, http or mcp"))
 	}
 	if b.Sandbox.Active() && b.Inbox != nil {
 		note(wrong("sandbox", "is for an exec agent or a worker, not for an inbox"))
@@ -212,7 +218,7 @@ func (b Binding) Check() (found []*FieldError) {
 
 // checkWords checks the fields that have one of a few values.
 func (b Binding) checkWords() (found []*FieldError) {
-	if !slices.Contains(formats, b.Output) {
+	if !slices.Contains(formats, b.Output) && b.Service == nil {
 		found = append(found, wrong("exec.output", "%q is not one of %s", b.Output, strings.Join(Formats(), ", ")))
 	}
 	if !slices.Contains([]Stdin{Request, Prompt, Dispatch, Action, None}, b.Stdin) {

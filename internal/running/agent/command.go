@@ -112,6 +112,9 @@ func parseCommand(command []string) ([]*template.Template, error) {
 // argv renders each element by itself, so an element is always one argument. The profile's
 // arguments follow.
 func (g *Agent) argv(j task.Job, f facts) ([]string, error) {
+	if s := g.binding.Service; s != nil {
+		return hostArgv(*s)
+	}
 	argv := make([]string, len(g.command))
 	for i, t := range g.command {
 		if argv[i] = g.binding.Command[i]; !strings.Contains(argv[i], "{{") {

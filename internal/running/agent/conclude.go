@@ -51,8 +51,8 @@ func (g *Agent) lost(j task.Job, exit task.Exit, m *meter, message string) task.
 		return task.Outcome{Exit: exit, Unread: err}
 	}
 	m.add(&reply.result)
-	failure := envelope.Error{Kind: envelope.RunLost, Message: short(message)}
-	return task.Outcome{Result: g.complete(j, exit, failed(reply, failure)), Exit: exit, Retry: g.mayRepeat(reply, envelope.RunLost)}
+	failure := g.binding.serviceFailure(j, reply, envelope.Error{Kind: envelope.RunLost, Message: short(message)})
+	return task.Outcome{Result: g.complete(j, exit, failed(reply, failure)), Exit: exit, Retry: g.mayRepeat(j, reply, envelope.RunLost)}
 }
 
 // unread returns the error of a part that couldn't be read for a reason outside the agent;
@@ -65,14 +65,15 @@ func unread(reply answer, m *meter) error {
 }
 
 // mayRepeat reports whether a dead run may be repeated: the agent is idempotent and hasn't
-// answered. Reaching a limit isn't a death: the next run would only cost the same.
-func (g *Agent) mayRepeat(reply answer, kind envelope.Kind) bool {
+// answered, or its service can be asked for what it has. Reaching a limit isn't a death: the next
+// run would only cost the same.
+func (g *Agent) mayRepeat(j task.Job, reply answer, kind envelope.Kind) bool {
 	dead := kind == envelope.RunLost || kind == envelope.AgentCrashed
 	answered := reply.err == nil
 	if g.binding.Output == Text { // any text is valid, so a text that was cut short looks like an answer
 		answered = kind != envelope.RunLost && !reply.empty()
 	}
-	return g.binding.Idempotent && dead && !answered
+	return (g.binding.Idempotent || g.binding.mayAskAgain(j)) && dead && !answered
 }
 
 // conclude makes the outcome of a run from its exit and its answer.
@@ -101,6 +102,7 @@ func (g *Agent) conclude(j task.Job, exit task.Exit, m *meter) task.Outcome {
 	if words := g.waiting(j, exit, m); words != "" {
 		failure.Message = short(failure.Message + "; at the end, " + words)
 	}
+	failure = g.binding.serviceFailure(j, reply, failure)
 	over, again := overspent(j, reply.result), exit.Cause == "" && exit.Code == tempFail
 	switch {
 	case m.calls.Violation() != nil:
@@ -123,7 +125,7 @@ func (g *Agent) conclude(j task.Job, exit task.Exit, m *meter) task.Outcome {
 	o := task.Outcome{
 		Result: g.complete(j, exit, reply),
 		Exit:   exit,
-		Retry:  again || reply.again && failure.Kind == "" || g.mayRepeat(reply, failure.Kind),
+		Retry:  again || reply.again && failure.Kind == "" || g.mayRepeat(j, reply, failure.Kind),
 	}
 	addMessages(&o, reply)
 	g.addUnanswered(&o, j, reply)

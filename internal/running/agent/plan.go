@@ -78,6 +78,9 @@ func (p *Planner) PlanOf(t envelope.Task, b Binding, terms task.Terms, rule Prog
 	if b.Worker != nil {
 		plan.Command = b.Worker.Command
 	}
+	if b.Service != nil {
+		plan.Service, plan.Command = b.Service, b.Service.Command
+	}
 	if len(plan.Command) == 0 {
 		return plan
 	}

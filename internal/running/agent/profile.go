@@ -119,6 +119,9 @@ func (p Profile) HasPermissions() bool { return recipes[p].tools != nil }
 // replaces the path of the program; a longer one is the binding's own, and gets no
 // arguments. Filling twice changes nothing.
 func (b Binding) Filled() Binding {
+	if b.Service != nil {
+		b.Output, b.Stdin = formatOf(*b.Service), Request
+	}
 	r, known := recipes[b.Profile]
 	if !known || b.Worker != nil || b.Inbox != nil {
 		return b

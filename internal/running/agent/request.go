@@ -46,6 +46,11 @@ func (g *Agent) prepare(j task.Job) (runner.Spec, error) {
 			return runner.Spec{}, err
 		}
 	}
+	if g.binding.Service != nil {
+		if err := carryRecord(j); err != nil {
+			return runner.Spec{}, err
+		}
+	}
 	fault.Point("request-written")
 	s, err := g.spec(j)
 	if err == nil && bubblewrap.Path != "" {

@@ -62,7 +62,7 @@ func (g *Agent) concludeSetup(j task.Job, exit task.Exit) task.Outcome {
 	reply := answer{result: envelope.Result{Status: envelope.Failed, Error: failure}, err: errNothing}
 	return task.Outcome{
 		Result: g.complete(j, exit, reply), Exit: exit,
-		Retry: failure.Kind == envelope.RunLost && g.mayRepeat(reply, failure.Kind),
+		Retry: failure.Kind == envelope.RunLost && g.mayRepeat(j, reply, failure.Kind),
 	}
 }
 

@@ -86,6 +86,8 @@ func (g *Agent) refuseWorkdirs() error {
 		return fmt.Errorf("agent %q is a worker: its processes have one directory for all tasks", g.binding.ID)
 	case g.binding.Inbox != nil:
 		return fmt.Errorf("agent %q fetches its tasks: it is not run in a directory", g.binding.ID)
+	case g.binding.Service != nil:
+		return fmt.Errorf("agent %q is a service: it is not run in a directory", g.binding.ID)
 	}
 	return nil
 }

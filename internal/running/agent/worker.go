@@ -194,7 +194,7 @@ func (g *Agent) noReply(j task.Job, exit task.Exit, err error) task.Outcome {
 		failure.Message = err.Error()
 	}
 	reply := g.answer(j)
-	return task.Outcome{Result: g.complete(j, exit, failed(reply, failure)), Exit: exit, Retry: g.mayRepeat(reply, failure.Kind)}
+	return task.Outcome{Result: g.complete(j, exit, failed(reply, failure)), Exit: exit, Retry: g.mayRepeat(j, reply, failure.Kind)}
 }
 
 // workerDied returns the outcome of a job whose worker died. An exit status of 75 asks for
@@ -213,6 +213,6 @@ func (g *Agent) workerDied(j task.Job, exit task.Exit, died *worker.ExitError) t
 	}
 	failure := envelope.Error{Kind: envelope.AgentCrashed, Message: died.Error() + quote(died.Stderr, died.Cut)}
 	reply := g.answer(j)
-	retry := died.Code == tempFail || g.mayRepeat(reply, failure.Kind)
+	retry := died.Code == tempFail || g.mayRepeat(j, reply, failure.Kind)
 	return task.Outcome{Result: g.complete(j, exit, failed(reply, failure)), Exit: exit, Retry: retry}
 }

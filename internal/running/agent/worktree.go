@@ -23,7 +23,7 @@ func (g *Agent) refuseWorktree(t envelope.Task) error {
 		return fmt.Errorf("agent %q works in no worktree, so there is nothing to begin with %q; set %s", g.binding.ID, t.Base(), envelope.WorktreeKey)
 	case !g.inWorktree(t):
 		return nil
-	case g.binding.Worker != nil || g.binding.Inbox != nil:
+	case g.binding.Worker != nil || g.binding.Inbox != nil || g.binding.Service != nil:
 		return fmt.Errorf("agent %q has no process of its own for a task: it cannot work in a worktree", g.binding.ID)
 	case g.binding.Cwd == "" && t.Workdir() == "":
 		return fmt.Errorf("agent %q has no repository to make a worktree of: set its exec.cwd, or send the task with a directory", g.binding.ID)

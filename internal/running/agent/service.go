@@ -1,0 +1,172 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/running/external"
+	"mailboxd/internal/running/runner"
+)
+
+// Formats of the host of an agent that is no program. Only an agent with a Service has one.
+const (
+	Service Format = "service" // an AgentTaskResult or its output, of an HTTP service; metered
+	Tool    Format = "tool"    // what a tool of an MCP server returns
+)
+
+// formatOf returns the format of a service.
+func formatOf(s task.Service) Format {
+	if s.Server != "" {
+		return Tool
+	}
+	return Service
+}
+
+// checkService refuses what only a program has.
+func (b Binding) checkService() *FieldError {
+	s := b.Service
+	if s == nil {
+		return nil
+	}
+	part := "http"
+	if s.Server != "" {
+		part = "mcp"
+	}
+	switch {
+	case b.Profile != "" || b.Permission != "" || b.Model != "":
+		return wrong("profile", "profile, permission and model are for a program, not for %s", part)
+	case len(b.Command) > 0 || b.Worker != nil || b.Inbox != nil:
+		return wrong(part, "an agent has exec, worker, inbox, http or mcp, one of them")
+	case b.Worktree || b.Cwd != "" || len(b.Workdirs) > 0:
+		return wrong("exec", "cwd, workdirs and worktree are for a program, not for %s", part)
+	case b.Sandbox.Active():
+		return wrong("sandbox", "is for a program, not for %s", part)
+	case b.Speaks() != envelope.AINL:
+		return wrong("dialect", "an agent with %s gets requests in ainl", part)
+	}
+	return nil
+}
+
+// hostArgv returns the command of the host of a service.
+func hostArgv(s task.Service) ([]string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	args, err := external.Arguments(s)
+	return append([]string{self}, args...), err
+}
+
+// carryRecord gives a run what an earlier run of the same task sent and got no answer to. The
+// directories of the attempts lie beside each other.
+func carryRecord(j task.Job) error {
+	for attempt := j.Attempt - 1; attempt > 0; attempt-- {
+		earlier := filepath.Join(filepath.Dir(j.Dir), fmt.Sprintf("%d.%d", j.Revision, attempt))
+		_, known, err := external.ReadRecord(earlier)
+		if err != nil {
+			return fmt.Errorf("read what attempt %d sent: %w", attempt, err)
+		}
+		if known {
+			return external.Carry(earlier, j.Dir)
+		}
+	}
+	return nil
+}
+
+// readService reads what the host of a run printed.
+func (b Binding) readService(j task.Job) (answer, error) {
+	f, err := openRegular(j.Dir, runner.StdoutFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return answer{}, errNothing
+	}
+	if err != nil {
+		return answer{}, fmt.Errorf("read answer: %w", err)
+	}
+	defer f.close()
+	raw, err := readObject(f)
+	if err != nil {
+		return answer{}, err
+	}
+	var r external.Result
+	if err := json.Unmarshal(raw, &r, lenient); err != nil {
+		return answer{}, fmt.Errorf("read answer: %w", err)
+	}
+	switch {
+	case r.Kind != "":
+		reply := answer{again: r.Again, retryAfter: time.Duration(r.RetryAfter) * time.Second}
+		reply.blocker = b.Output.refusedWith(r.Status, "")
+		reply.result.Status, reply.result.Error = envelope.Failed, envelope.Error{Kind: r.Kind, Message: short(r.Message)}
+		return reply, nil
+	case r.Answer == nil:
+		return answer{result: envelope.Result{Output: envelope.Output{Summary: cutText([]byte(r.Text))}}}, nil
+	case b.Output == Tool:
+		return decodeOutput(r.Answer)
+	}
+	return decodeAnswer(r.Answer)
+}
+
+// A sentState is what is known of the request of a run that died.
+type sentState int
+
+const (
+	sentUnknown sentState = iota // it may have been sent, and nothing says where its answer is
+	sentNothing                  // nothing was sent
+	sentPlaced                   // the service said where its answer will be
+)
+
+// sent returns what a run sent, and says it. A directory that is gone says nothing.
+func sent(j task.Job) (sentState, external.Record) {
+	r, known, err := external.ReadRecord(j.Dir)
+	_, missing := os.Stat(j.Dir)
+	switch {
+	case err != nil || missing != nil:
+		return sentUnknown, external.Record{}
+	case !known:
+		return sentNothing, r
+	case r.Location != "":
+		return sentPlaced, r
+	}
+	return sentUnknown, r
+}
+
+// serviceFailure returns the failure of a run whose host died: none if it had printed the answer.
+func (b Binding) serviceFailure(j task.Job, reply answer, failure envelope.Error) envelope.Error {
+	if b.Service == nil || failure.Kind != envelope.AgentCrashed && failure.Kind != envelope.RunLost {
+		return failure
+	}
+	if reply.err == nil && failure.Kind == envelope.AgentCrashed {
+		return envelope.Error{}
+	}
+	state, r := sent(j)
+	switch {
+	case state == sentNothing:
+		failure.Message += "; nothing was sent to the service"
+	case state == sentPlaced:
+		failure.Message += "; the service has the request, and its answer will be at " + r.Location
+	case b.Idempotent:
+		failure.Message += "; the request may have been sent, and the agent is idempotent"
+	default:
+		failure.Kind = envelope.RunLost
+		words := "it isn't known what was sent"
+		if !r.Sent.IsZero() {
+			words = r.Unknown()
+		}
+		failure.Message += "; " + words
+	}
+	failure.Message = short(failure.Message)
+	return failure
+}
+
+// mayAskAgain reports whether the host of another attempt can do what that of a dead run left.
+func (b Binding) mayAskAgain(j task.Job) bool {
+	state, _ := sent(j)
+	return b.Service != nil && state != sentUnknown
+}

@@ -1,0 +1,100 @@
+package external
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"mailboxd/internal/testtools/fault"
+)
+
+// RecordFile is the file of a run directory that has what was sent to a service.
+const RecordFile = "external.json"
+
+// A Record says what was sent to a service. It is durable before anything is sent, so that without
+// a record nothing was sent.
+type Record struct {
+	To       string    `json:"to"`                 // the address, or the server and its tool
+	Key      string    `json:"key"`                // the idempotency key: the id of the run that sent first
+	Sent     time.Time `json:"sent"`               // when sending began
+	Location string    `json:"location,omitempty"` // where the service has its answer; "": unknown
+	Answered bool      `json:"answered,omitzero"`  // the run printed the answer: another run sends anew
+}
+
+// ReadRecord returns the record of a run directory, and whether there is one.
+func ReadRecord(dir string) (r Record, ok bool, err error) {
+	text, err := os.ReadFile(filepath.Join(dir, RecordFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return r, false, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &r)
+	}
+	if err != nil {
+		return r, false, fmt.Errorf("read %s: %w", RecordFile, err)
+	}
+	return r, true, nil
+}
+
+// Carry copies the record of an earlier run into the directory of the next one, if its service has
+// not answered yet.
+func Carry(from, to string) error {
+	r, ok, err := ReadRecord(from)
+	if err != nil || !ok || r.Answered {
+		return err
+	}
+	return r.write(to)
+}
+
+// write puts the record in place of the earlier one. It is durable then, with the directory itself
+// and the two above it, which are as new.
+func (r Record) write(dir string) error {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(dir, RecordFile)
+	if err := writeSynced(file+".tmp", append(text, '\n')); err != nil {
+		return fmt.Errorf("write %s: %w", RecordFile, err)
+	}
+	if err := os.Rename(file+".tmp", file); err != nil {
+		return fmt.Errorf("write %s: %w", RecordFile, err)
+	}
+	for range 3 {
+		if err := syncDir(dir); err != nil {
+			return fmt.Errorf("write %s: %w", RecordFile, err)
+		}
+		dir = filepath.Dir(dir)
+	}
+	return nil
+}
+
+func writeSynced(path string, text []byte) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(text)
+	if err == nil {
+		if err = file.Sync(); err == nil {
+			fault.Synced("external-record", file)
+		}
+	}
+	return errors.Join(err, file.Close())
+}
+
+func syncDir(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	if err = dir.Sync(); err == nil {
+		fault.Synced("external-record-named", dir)
+	}
+	return errors.Join(err, dir.Close())
+}
