@@ -311,7 +311,7 @@ func (ct *controls) Retry(ctx context.Context, id envelope.ID, by core.By) error
 		if err := ct.refuseFollower(ctx, t); err != nil {
 			return last, false, err
 		}
-		if t, err = ct.Reader.WithParentSensitivity(ctx, last.Parent, t); err != nil {
+		if t, err = ct.Reader.WithSensitivity(ctx, last.Parent, t); err != nil {
 			return last, false, err
 		}
 		verdict, err := ct.Reader.JudgeLineage(ctx, last, ct.Reader.Judge(t, findings, time.Now()))

@@ -27,6 +27,7 @@ type Task struct {
 	Payload jsontext.Value // input.payload, byte for byte; nil when absent
 
 	Contract      *OutputContract           // required_output_contract; nil when absent
+	SensitiveBy   string                    // the field that raised Sensitivity; "": the request itself, or a task above
 	Sensitivity   Sensitivity               // missing is Internal, unknown is Restricted (AINL-44)
 	Deadline      time.Time                 // zero: none (AINL-45)
 	Budget        Budget                    // budget_limit (AINL-46)

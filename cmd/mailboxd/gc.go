@@ -23,8 +23,8 @@ func gcCommand(g *globals) *cobra.Command {
 		Use:   "gc",
 		Short: "Remove data that is older than its retention",
 		Long: `Remove run directories, worktrees, replaced results, dead letters, requests, events
-and messages that are older than the retention of the configuration, and worktrees
-whose work was applied. Task ids, hashes and result files are kept. A daemon that is
+and messages that are older than the retention of the configuration, worktrees whose
+work was applied, and artifacts that no task needs any more. Task ids, hashes and result files are kept. A daemon that is
 running does it, with its own configuration; it does the same once a day.`,
 		Example: `  mailboxd gc --dry-run
   mailboxd gc`,
@@ -75,7 +75,7 @@ func printCollected(w io.Writer, gone retention.Collected, dry bool) error {
 	if dry {
 		verb = "would remove"
 	}
-	_, err := fmt.Fprintf(w, "%s %d run directories, %d worktrees, %d replaced results, %d days of dead letters (%d bytes); %d requests, %d events and %d messages of the ledger\n",
-		verb, gone.Runs, gone.Clones, gone.History, gone.Rejected, gone.Bytes, gone.Bodies, gone.Events, gone.Messages)
+	_, err := fmt.Fprintf(w, "%s %d run directories, %d worktrees, %d replaced results, %d days of dead letters, %d artifacts (%d bytes); %d requests, %d events and %d messages of the ledger\n",
+		verb, gone.Runs, gone.Clones, gone.History, gone.Rejected, gone.Files, gone.Bytes, gone.Bodies, gone.Events, gone.Messages)
 	return err
 }

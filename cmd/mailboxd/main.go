@@ -125,7 +125,7 @@ file for each task, with approvals, budgets and a record of everything.`,
 	cmd.AddCommand(threadCommand(g), traceCommand(g), replyCommand(g), promptCommand(), webCommand(g))
 	cmd.AddCommand(approveCommand(g), denyCommand(g), reloadCommand(g))
 	cmd.AddCommand(diffCommand(g), applyCommand(g), discardCommand(g), schemaCommand(g), replayCommand(g), routeCommand(g))
-	cmd.AddCommand(backupCommand(g), restoreCommand(g), moveCommand(g), statsCommand(g), auditCommand(g), keysCommand(g), exportCommand(g), verifyCommand())
+	cmd.AddCommand(backupCommand(g), restoreCommand(g), moveCommand(g), statsCommand(g), auditCommand(g), keysCommand(g), exportCommand(g), verifyCommand(), artifactCommand(g))
 	cmd.AddCommand(taskVerbs(g)...)
 	cmd.AddCommand(agentVerbs(g)...)
 	completeArgs(g, cmd)

@@ -19,7 +19,7 @@ var commandGroups = []struct {
 	{"Decisions", []string{"approve", "deny", "apply", "discard", "hold", "release", "cancel", "retry", "reply"}},
 	{"Agents", []string{"agents", "route", "budget", "stats", "pause", "resume", "drain", "mcp", "prompt"}},
 	{"Maintenance", []string{
-		"config", "reload", "lint", "schema", "gc", "backup", "restore", "move", "audit", "keys", "export", "verify",
+		"config", "reload", "lint", "schema", "gc", "backup", "restore", "move", "audit", "keys", "export", "verify", "artifact",
 		"completion", "man", "version", "help",
 	}},
 }

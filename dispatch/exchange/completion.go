@@ -11,6 +11,7 @@ import (
 	"mailboxd/internal/decisions/conversation"
 	"mailboxd/internal/decisions/core"
 	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/stores/ledger"
 )
 
 // A Completer applies the outcomes of runs to their tasks.
@@ -29,8 +30,9 @@ type completion struct {
 	terms        task.Terms
 	outcome      task.Outcome
 	Event        task.Event // the last event of the task; zero: made from the outcome
-	bytes        []byte     // the result; nil: not encoded yet, and no file was placed
-	at           time.Time  // when the run, or its answer, ended
+	published    []ledger.Artifact
+	bytes        []byte    // the result; nil: not encoded yet, and no file was placed
+	at           time.Time // when the run, or its answer, ended
 
 	outbound []outboundMessage
 	takenIDs map[envelope.ID]bool // the ids of delegated tasks
@@ -96,6 +98,9 @@ func (cp *Completer) Prepare(ctx context.Context, row task.Task, terms task.Term
 	if t.overseer, err = cp.Reader.OverseerOf(ctx, row); err != nil {
 		return nil, err
 	}
+	if t.published, err = store.Published(ctx, cp.Reader, row, o.Published); err != nil {
+		return nil, err
+	}
 	if t.overseer != "" {
 		t.outcome.Result = conversation.Unapproved(o.Result)
 	}
@@ -154,6 +159,9 @@ func (cp *Completer) Apply(tx *store.Transaction, t *completion) error {
 		t.review.Row = task.Task{}
 	}
 	if err := cp.Overseer.checkSeen(tx, t); err != nil {
+		return err
+	}
+	if err := tx.Publish(t.published...); err != nil {
 		return err
 	}
 	if len(t.outbound) > 0 { // after the notifications of earlier events

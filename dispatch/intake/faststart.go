@@ -9,6 +9,7 @@ import (
 	"mailboxd/dispatch/exchange"
 	"mailboxd/dispatch/executor"
 	"mailboxd/dispatch/store"
+	"mailboxd/envelope"
 	"mailboxd/internal/decisions/core"
 	"mailboxd/internal/decisions/task"
 	"mailboxd/internal/running/schedule"
@@ -43,11 +44,11 @@ func (in *Intake) fastStart(submissions []*exchange.Submission) *executor.Start 
 }
 
 // mayStartFast reports whether a submission is an AINL request that no agent sent, no reason
-// holds and no result file answers.
+// holds and no result file answers. Artifacts are looked up for the sensitivity of the run.
 func (in *Intake) mayStartFast(c *exchange.Submission) bool {
 	t := c.Task
 	return c.Inbound == nil && t.ID != "" && c.Judged.Admit && len(c.Judged.Hold) == 0 && !in.Agents.Known(t.Requester) &&
-		in.Agents.HasDir(t.Agent) && in.Agents.Inbox(t.Agent).File == "" && !in.Box.HasResult(t.ID)
+		in.Agents.HasDir(t.Agent) && len(envelope.ArtifactsOf(t.Refs)) == 0 && in.Agents.Inbox(t.Agent).File == "" && !in.Box.HasResult(t.ID)
 }
 
 // begin adds the intent of the run to the transaction that has accepted a submission, if the

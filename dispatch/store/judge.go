@@ -18,6 +18,7 @@ func (rd *Reader) Judge(t envelope.Task, findings envelope.Findings, now time.Ti
 	if findings.Refused() {
 		return task.Verdict{Findings: findings}
 	}
+	t = artifactReader{rd}.raise(context.Background(), t)
 	if t.Agent == envelope.Everybody && rd.Agents.Candidates != nil {
 		return judgeAfter(rd, t, Chooser{rd}.judgeUnbound(t, findings, now), now)
 	}

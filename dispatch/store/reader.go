@@ -39,7 +39,7 @@ func (rd *Reader) Load(ctx context.Context, seq int64) (task.Task, envelope.Task
 func (rd *Reader) DecodeRow(ctx context.Context, row task.Task, raw []byte) (envelope.Task, envelope.Findings, error) {
 	t, findings := rd.RequestOf(row, raw)
 	t.ID = row.ID // also when the id was salvaged from a line that doesn't decode
-	t, err := rd.WithParentSensitivity(ctx, row.Parent, t)
+	t, err := rd.WithSensitivity(ctx, row.Parent, t)
 	if err == nil && t.Clutch.IsSigned() {
 		t, err = withSignature(ctx, rd.Ledger, row, t)
 	}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -22,7 +23,17 @@ func (rd *Reader) checkRefs(t envelope.Task) envelope.Findings {
 		return nil
 	}
 	var findings envelope.Findings
+	artifacts := artifactReader{rd}
 	for i, ref := range t.Refs {
+		if f, is := artifacts.finding(ref.URI, dialect.RefField(t, i), i); is {
+			if rule.Mode == envelope.Warn {
+				f.Kind = ""
+			}
+			if f.Message != "" {
+				findings = append(findings, f)
+			}
+			continue
+		}
 		err := rd.Box.CheckRef(ref.URI, rd.Opts.RefRoots)
 		if err == nil {
 			continue
@@ -83,7 +94,7 @@ func (rd *Reader) CheckContext(m envelope.Message, agent string) (findings envel
 	if ref == "" || rule.Mode == envelope.Off {
 		return nil, false
 	}
-	sum, err := rd.Box.SumRef(ref, rd.Opts.RefRoots)
+	sum, err := sumRef(rd, ref)
 	f := envelope.Finding{Field: "ctx.ref"}
 	switch {
 	case err == nil && (m.Context.Hash == "" || sum == m.Context.Hash):
@@ -105,6 +116,16 @@ func (rd *Reader) CheckContext(m envelope.Message, agent string) (findings envel
 		f.Kind = ""
 	}
 	return envelope.Findings{f}, false
+}
+
+// sumRef returns the SHA-256 of a referenced file. That of an artifact is in its name, and is
+// compared with the file before the run.
+func sumRef(rd *Reader, ref string) (string, error) {
+	digest, is := envelope.ArtifactDigest(ref)
+	if !is {
+		return rd.Box.SumRef(ref, rd.Opts.RefRoots)
+	}
+	return digest, artifactReader{rd}.check(context.Background(), digest)
 }
 
 // RequestOf decodes the kept request of a task again. It also checks the context again, which

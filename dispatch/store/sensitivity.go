@@ -17,7 +17,7 @@ import (
 type Lookup func(seq int64) (task.Task, []byte, error)
 
 // SensitivityOf returns the highest sensitivity of a task's line and the lines of its
-// ancestors. A line that is no longer kept, or can't be decoded, counts as Restricted.
+// ancestors, with their artifacts. A line that is no longer kept, or can't be decoded, counts as Restricted.
 func (rd *Reader) SensitivityOf(seq int64, look Lookup) (highest envelope.Sensitivity, err error) {
 	for seq != 0 && highest < envelope.Restricted {
 		row, raw, err := look(seq)
@@ -31,19 +31,24 @@ func (rd *Reader) SensitivityOf(seq int64, look Lookup) (highest envelope.Sensit
 		if findings.Refused() {
 			return envelope.Restricted, nil
 		}
-		highest, seq = max(highest, t.Sensitivity), row.Parent
+		highest, seq = max(highest, artifactReader{rd}.raise(context.Background(), t).Sensitivity), row.Parent
 	}
 	return highest, nil
 }
 
-// WithParentSensitivity returns a task with at least the sensitivity of its parent.
-func (rd *Reader) WithParentSensitivity(ctx context.Context, parent int64, t envelope.Task) (envelope.Task, error) {
-	highest, err := rd.SensitivityOf(parent, func(seq int64) (row task.Task, raw []byte, err error) {
-		if row, err = rd.Ledger.Task(ctx, seq); err == nil {
-			raw, err = rd.Ledger.Raw(ctx, seq)
+// lookUp is the Lookup outside of a transaction.
+func lookUp(ctx context.Context, l *ledger.Ledger) Lookup {
+	return func(seq int64) (row task.Task, raw []byte, err error) {
+		if row, err = l.Task(ctx, seq); err == nil {
+			raw, err = l.Raw(ctx, seq)
 		}
 		return row, raw, err
-	})
+	}
+}
+
+// WithSensitivity returns a task with at least the sensitivity of its parent and of its artifacts.
+func (rd *Reader) WithSensitivity(ctx context.Context, parent int64, t envelope.Task) (envelope.Task, error) {
+	highest, err := rd.SensitivityOf(parent, lookUp(ctx, rd.Ledger))
 	t.Sensitivity = max(t.Sensitivity, highest)
-	return t, err
+	return artifactReader{rd}.raise(ctx, t), err
 }

@@ -10,6 +10,7 @@ import (
 
 	"mailboxd/internal/decisions/task"
 	"mailboxd/internal/running/schedule"
+	"mailboxd/internal/stores/artifact"
 	"mailboxd/internal/stores/ledger"
 	"mailboxd/mailbox"
 )
@@ -81,12 +82,13 @@ func (s *Shared) Relative(path string) string {
 	return rel
 }
 
-// Parts are the mailbox, the state directory and the ledger of a Dispatcher. The Dispatcher
+// Parts are the mailbox, the state directory, the ledger and the artifacts of a Dispatcher. The Dispatcher
 // owns none of them: the caller that opened them closes them, after Serve has returned.
 type Parts struct {
-	Box    *mailbox.Box
-	State  *mailbox.State
-	Ledger *ledger.Ledger
+	Box       *mailbox.Box
+	State     *mailbox.State
+	Ledger    *ledger.Ledger
+	Artifacts *artifact.Store
 }
 
 func taskLogger(log zerolog.Logger, row task.Task) *zerolog.Logger {

@@ -16,6 +16,7 @@ type Collected struct {
 	Bodies   int   `json:"requests"`
 	Events   int   `json:"events"`
 	Messages int   `json:"messages"`
+	Files    int   `json:"artifacts"`
 	Bytes    int64 `json:"bytes"` // of files; the ledger reuses its free space
 
 	Left  int    `json:"left"`            // what could not be removed

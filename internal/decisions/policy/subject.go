@@ -19,6 +19,7 @@ type Subject struct {
 	Unpriced        bool                 // it reports tokens only, so a limit in cents can't be enforced
 	AllowUnmetered  bool                 // it accepts a budget without metering
 	NoFiles         bool                 // its sandbox starts before its tasks, so it can't see their files
+	NoDir           bool                 // its runs have no directory, so they get no artifacts
 	KillAtWindowEnd bool                 // its runs end with the change window (AINL-58)
 	Calls           *task.CallRules      // for the calls about which it asks; nil: it doesn't ask
 	Card            envelope.CardLimits  // of its card; the concurrency is not a property of one task (CLUTCH-27)

@@ -80,6 +80,9 @@ type Outcome struct {
 	// Patch is the SHA-256 of the kept work of the run in its worktree; "" for none.
 	Patch string
 
+	// Published are the files of the run that its result names, and that are artifacts now.
+	Published []Artifact
+
 	// RefusedHosts are the hosts that the gate of the run's sandbox refused.
 	RefusedHosts []RefusedHost
 
@@ -95,6 +98,14 @@ type Outcome struct {
 	// Detached says that the run continues under its keeper without the daemon. All other
 	// fields are unset.
 	Detached bool
+}
+
+// An Artifact is a file that a run published.
+type Artifact struct {
+	Digest string // its SHA-256
+	Name   string // in the run directory
+	Size   int64
+	Time   time.Time
 }
 
 // A RefusedHost is a host that the network list of a sandbox doesn't have.

@@ -35,6 +35,13 @@ func (o Outcome) EndData() map[string]any {
 	if o.Patch != "" {
 		data[PatchDigest] = o.Patch
 	}
+	if len(o.Published) > 0 {
+		digests := make([]string, len(o.Published))
+		for i, a := range o.Published {
+			digests[i] = a.Digest
+		}
+		data["artifacts"] = digests
+	}
 	if o.Result.Error != (envelope.Error{}) {
 		data["error"] = o.Result.Error.Kind
 		data["message"] = o.Result.Error.Message

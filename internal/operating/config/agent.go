@@ -79,6 +79,7 @@ func (c *Config) agent(e Entry) Agent {
 		Metered:        m.Binding.Output.Metered(),
 		Unpriced:       m.Binding.Output.Metered() && !m.Binding.Output.Priced(),
 		NoFiles:        m.Binding.Worker != nil && m.Binding.Sandbox.Active(),
+		NoDir:          m.Binding.Worker != nil,
 		AllowUnmetered: e.AllowUnmetered, KillAtWindowEnd: e.KillAtWindowEnd, Calls: e.callRules(),
 	}
 	if e.Manifest != "" {

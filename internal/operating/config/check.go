@@ -45,6 +45,7 @@ func (c *Config) checkValues() []error {
 		atLeast("retention.ledger", int64(c.Retention.Ledger), 0),
 		atLeast("retention.worktrees", int64(c.Retention.Worktrees), 0),
 		atLeast("retention.max_run_bytes", c.Retention.MaxRunBytes, 0),
+		atLeast("artifacts.max_bytes", c.Artifacts.MaxBytes, 0),
 		atLeast("policy.approval_ttl", int64(c.Policy.ApprovalTTL), 0),
 		c.checkStateDir(),
 		expanded("metrics.textfile", c.Metrics.Textfile),

@@ -24,6 +24,7 @@ type Config struct {
 	Intake        Intake     `mapstructure:"intake"`
 	Limits        Limits     `mapstructure:"limits"`
 	Retention     Retention  `mapstructure:"retention"`
+	Artifacts     Artifacts  `mapstructure:"artifacts"`
 	Approvers     []Approver `mapstructure:"approvers"`
 	Approval      Approval   `mapstructure:"approval"`
 	ApproversFile string     `mapstructure:"approvers_file"`
@@ -103,6 +104,7 @@ func defaults(v *viper.Viper) {
 		"retention.ledger":                       2160 * time.Hour,
 		"retention.worktrees":                    720 * time.Hour,
 		"retention.max_run_bytes":                0,
+		"artifacts.max_bytes":                    10 << 30,
 		"policy.change_window.mode":              "enforce",
 		"policy.change_window.exempt_task_types": []string{"execute_monitor", "advisory_*"},
 		"policy.context_divisor":                 4,

@@ -65,6 +65,11 @@ type Retention struct {
 	MaxRunBytes int64         `mapstructure:"max_run_bytes"`
 }
 
+// Artifacts is how much the artifacts of all tasks may take.
+type Artifacts struct {
+	MaxBytes int64 `mapstructure:"max_bytes"`
+}
+
 // Notify has the commands of notices, by what happened.
 type Notify struct {
 	Waits    []string `mapstructure:"waits"`

@@ -19,6 +19,7 @@ import (
 	"mailboxd/internal/operating/registry"
 	"mailboxd/internal/operating/sealing"
 	"mailboxd/internal/running/runner"
+	"mailboxd/internal/stores/artifact"
 	"mailboxd/internal/stores/ledger"
 	"mailboxd/internal/stores/worktree"
 	"mailboxd/mailbox"
@@ -34,6 +35,7 @@ type resources struct {
 	sealer   *sealing.Sealer
 
 	worktrees worktree.Store
+	artifacts *artifact.Store
 	fresh     bool     // the first start of this mailbox
 	closers   []func() // in the order of opening
 }
@@ -65,8 +67,8 @@ func openResources(cfg config.Config, version string, log zerolog.Logger) (_ *re
 		return nil, err
 	}
 	at := registry.Locations{
-		Box: r.box, State: r.state, Keepers: r.keepers, Worktrees: r.worktrees, Earlier: r.earlier, RefRoots: cfg.Intake.RefRoots,
-		Mailbox: id, Version: version, Signer: r.sealer.Signer,
+		Box: r.box, State: r.state, Keepers: r.keepers, Worktrees: r.worktrees, Artifacts: r.artifacts, Earlier: r.earlier,
+		RefRoots: cfg.Intake.RefRoots, Mailbox: id, Version: version, Signer: r.sealer.Signer,
 	}
 	if r.registry, err = registry.New(cfg, at, log); err != nil {
 		return nil, err
@@ -117,6 +119,7 @@ func (r *resources) openState(cfg config.Config, log zerolog.Logger) (err error)
 	case opened.Lost():
 		log.Error().Str("file", r.state.LedgerPath()).Err(opened.Cause).Msg("ledger is missing; a new one was begun, and tasks that may have run are held")
 	}
+	r.artifacts = artifact.In(dir, cfg.Artifacts.MaxBytes)
 	r.fresh = opened.Created && !opened.Lost()
 	return nil
 }
@@ -147,7 +150,7 @@ func (r *resources) close() {
 
 // parts returns what the engine works with.
 func (r *resources) parts() store.Parts {
-	return store.Parts{Box: r.box, State: r.state, Ledger: r.ledger}
+	return store.Parts{Box: r.box, State: r.state, Ledger: r.ledger, Artifacts: r.artifacts}
 }
 
 // logStart logs what is served, and warnings.

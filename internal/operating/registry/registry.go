@@ -28,6 +28,7 @@ import (
 	"mailboxd/internal/running/agent"
 	"mailboxd/internal/running/runner"
 	"mailboxd/internal/running/schema"
+	"mailboxd/internal/stores/artifact"
 	"mailboxd/internal/stores/seal"
 	"mailboxd/internal/stores/worktree"
 	"mailboxd/mailbox"
@@ -55,6 +56,7 @@ type Locations struct {
 	Keepers *runner.Keepers
 
 	Worktrees worktree.Store
+	Artifacts *artifact.Store
 
 	Earlier func(envelope.ID) (agent.Earlier, error) // looks up a task whose session another one continues
 
@@ -96,7 +98,7 @@ func (t *Registry) Replace(loaded config.Loaded) error {
 		Schemas: schemas, Workflows: workflows, Modes: rules.Modes, Questions: cfg.Conversation.QuestionTimeout > 0,
 		CheckRef:  func(uri string) error { return t.Box.CheckRef(uri, t.RefRoots) },
 		FindRef:   func(uri string) (string, error) { return t.Box.FindRef(uri, t.RefRoots) },
-		Worktrees: t.Worktrees, Earlier: t.Earlier, Sessions: &t.sessions,
+		Worktrees: t.Worktrees, Artifacts: t.Artifacts, Earlier: t.Earlier, Sessions: &t.sessions,
 		Own: agent.OwnDirs{Root: t.Box.Path(), State: t.State.Path()},
 		Run: t.Keepers.Run, Await: t.Keepers.Await,
 	})

@@ -11,6 +11,7 @@ import (
 	"mailboxd/internal/decisions/task"
 	"mailboxd/internal/running/runner"
 	"mailboxd/internal/running/schema"
+	"mailboxd/internal/stores/artifact"
 	"mailboxd/internal/stores/worktree"
 )
 
@@ -31,6 +32,8 @@ type Options struct {
 	// FindRef returns the path of a file URI for a sandbox, as mailbox.Box.FindRef does; nil:
 	// a sandbox has no files of tasks.
 	FindRef func(uri string) (string, error)
+
+	Artifacts *artifact.Store // where runs publish files; nil: nowhere
 
 	Worktrees worktree.Store // of the clones that runs work in
 

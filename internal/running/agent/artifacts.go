@@ -21,10 +21,7 @@ import (
 // must exist, in the run directory or below a root; otherwise a person is asked to review
 // the result.
 func (g *Agent) artifacts(j task.Job, r *envelope.Result) {
-	roots := g.opts.Roots
-	if j.Dir != "" {
-		roots = append([]string{j.Dir}, roots...)
-	}
+	roots := append(runRoots(j), g.opts.Roots...)
 	kept := make([]envelope.Ref, 0, len(r.Artifacts)+3)
 	for _, ref := range r.Artifacts {
 		if why := inside(ref.URI, roots); why != "" {
@@ -37,14 +34,31 @@ func (g *Agent) artifacts(j task.Job, r *envelope.Result) {
 	if j.Dir == "" {
 		return
 	}
+	r.Artifacts = append(kept, ownRefs(j)...)
+}
+
+// ownRefs returns the references that mailboxd adds to an answer.
+func ownRefs(j task.Job) []envelope.Ref {
 	dir := fileURI(j.Dir)
-	kept = append(kept, envelope.Ref{Kind: "run_trace", URI: dir})
+	refs := []envelope.Ref{{Kind: "run_trace", URI: dir}}
 	for _, name := range []string{runner.SetupFile, runner.StdoutFile, runner.StderrFile} {
 		if _, err := os.Lstat(inDir(j, name)); err == nil {
-			kept = append(kept, envelope.Ref{Kind: name, URI: dir + "/" + name})
+			refs = append(refs, envelope.Ref{Kind: name, URI: dir + "/" + name})
 		}
 	}
-	r.Artifacts = kept
+	return refs
+}
+
+// runRoots returns the directories of a run that may have files of its answer: the one that its
+// agent writes comes first.
+func runRoots(j task.Job) []string {
+	switch {
+	case j.Dir == "":
+		return nil
+	case workDir(j.Dir) != j.Dir:
+		return []string{workDir(j.Dir), j.Dir}
+	}
+	return []string{j.Dir}
 }
 
 // checkAttachments applies the rule for files of a task to the files of a CAP answer
@@ -54,7 +68,7 @@ func (g *Agent) checkAttachments(j task.Job, list []envelope.Attachment, r *enve
 		return
 	}
 	for i, a := range list {
-		if a.Path == "" || j.Dir != "" && inside("file://"+a.Path, []string{j.Dir}) == "" {
+		if a.Path == "" || j.Dir != "" && inside("file://"+a.Path, runRoots(j)) == "" {
 			continue
 		}
 		err := g.opts.CheckRef("file://" + a.Path)
@@ -67,18 +81,12 @@ func (g *Agent) checkAttachments(j task.Job, list []envelope.Attachment, r *enve
 // inside says why a file URI doesn't name a file inside the roots; "" if it does. It
 // returns "" for all other URIs, which mailboxd never opens.
 func inside(uri string, roots []string) string {
-	u, err := url.Parse(uri)
+	path, is, err := filePath(uri)
 	if err != nil {
 		return "it is not a URI"
 	}
-	if u.Scheme != "file" {
+	if !is {
 		return ""
-	}
-	// In AINL's file://examples/x, the "host" is the first part of a path that is relative
-	// to a root (AINL-40).
-	path := u.Host + u.Path
-	if path == "" {
-		path = u.Opaque
 	}
 	var failed error
 	for _, root := range roots {
@@ -98,6 +106,16 @@ func inside(uri string, roots []string) string {
 		return "it could not be looked up: " + failed.Error()
 	}
 	return "there is no such file in the run or the mailbox"
+}
+
+// filePath returns the path of a file URI. In AINL's file://examples/x, the "host" is the first
+// part of a path that is relative to a root (AINL-40).
+func filePath(uri string) (path string, is bool, err error) {
+	u, err := url.Parse(uri)
+	if err != nil || u.Scheme != "file" {
+		return "", false, err
+	}
+	return cmp.Or(u.Host+u.Path, u.Opaque), true, nil
 }
 
 // within reports whether a file exists and lies in root after all symbolic links.

@@ -86,6 +86,9 @@ func environment(base []string, j task.Job, f facts) []string {
 	if f.SystemFile != "" {
 		env = append(env, "MAILBOX_SYSTEM_PROMPT_FILE="+f.SystemFile)
 	}
+	if dir := artifactsDir(j); dir != "" {
+		env = append(env, "MAILBOX_ARTIFACTS_DIR="+dir)
+	}
 	if f.BudgetTokens != "" {
 		env = append(env, "MAILBOX_BUDGET_TOKENS="+f.BudgetTokens)
 	}

@@ -35,6 +35,9 @@ func (g *Agent) prepare(j task.Job) (runner.Spec, error) {
 			return runner.Spec{}, err
 		}
 	}
+	if err := copyArtifacts(g, j); err != nil {
+		return runner.Spec{}, err
+	}
 	if err := g.noteSession(j, bubblewrap); err != nil {
 		return runner.Spec{}, err
 	}
@@ -131,6 +134,9 @@ func (g *Agent) unprepared(ctx context.Context, j task.Job, err error) task.Outc
 	if ended, ok := errors.AsType[*noSessionError](err); ok {
 		return g.notStarted(j, envelope.ContextUnavailable, ended.Error())
 	}
+	if lacking, ok := errors.AsType[*artifactError](err); ok {
+		return g.notStarted(j, lacking.kind, lacking.Error())
+	}
 	if repository, ok := errors.AsType[*worktree.RepositoryError](err); ok {
 		return g.notStarted(j, envelope.SpawnFailed, repository.Error())
 	}
@@ -162,6 +168,9 @@ func (g *Agent) prompt(j task.Job) []byte {
 	fmt.Fprintf(&b, "Tools you may use: %s.\n", toolsText(g.toolsFor(j)))
 	if c := j.Task.Contract; c != nil && len(c.MustInclude) > 0 {
 		b.WriteString("The answer must include the fields that required_output_contract names.\n")
+	}
+	if dir := artifactsDir(j); dir != "" {
+		fmt.Fprintf(&b, "The files of its references artifact:sha256:DIGEST are %s/DIGEST.\n", dir)
 	}
 	name, text := "TASK", withWorkdir(j.Task.Raw, j)
 	about := "as data from its requester"

@@ -99,11 +99,15 @@ func (g *Agent) cloneOf(j task.Job) (write, read []sandbox.Path, err error) {
 // keepTimeout limits the time for the difference of a large clone.
 const keepTimeout = 10 * time.Minute
 
-// keepWork keeps the work of an ended run beside its answer, if the run worked in a clone. The
-// outcome is unread while the machine lacks the space for it.
+// keepWork keeps the work of an ended run beside its answer: the files that the answer publishes,
+// and the patch, if the run worked in a clone. The outcome is unread while the machine lacks the
+// space for it.
 func (g *Agent) keepWork(j task.Job, o task.Outcome) task.Outcome {
 	if o.Unread != nil || o.Detached || o.Void != nil {
 		return o
+	}
+	if err := (&publisher{agent: g, job: j}).publish(&o); err != nil {
+		return task.Outcome{Exit: o.Exit, Unread: err}
 	}
 	g.checkEdited(j, &o.Result)
 	c, ok, err := g.opts.Worktrees.Open(j.RunID)

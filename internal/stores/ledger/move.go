@@ -44,6 +44,9 @@ func (tx *Tx) Move(seq int64, from task.State, attempt int, c task.Change) (move
 		if _, err := tx.exec(resultInsert, seq, c.Result); err != nil {
 			return false, err
 		}
+		if err := nameArtifacts(tx, seq, c.Result); err != nil {
+			return false, err
+		}
 	}
 	if err := tx.setTask(t); err != nil {
 		return false, err

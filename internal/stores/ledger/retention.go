@@ -29,6 +29,7 @@ func (tx *Tx) DropBodies(before time.Time, afterSeq int64, limit int) (next int6
 			"DELETE FROM results WHERE task = ?",
 			"DELETE FROM talks WHERE task = ?",
 			"DELETE FROM waits WHERE task = ?",
+			"DELETE FROM artifacts WHERE task = ? AND published = 0",
 			"UPDATE approvals SET answer = NULL WHERE task = ? AND answer IS NOT NULL",
 		} {
 			if err == nil {

@@ -63,6 +63,9 @@ func (tx *Tx) insertTask(t task.Task, raw []byte) (seq int64, err error) {
 	if err == nil {
 		_, err = tx.exec("INSERT INTO requests (task, body) VALUES (?, ?)", seq, raw)
 	}
+	if err == nil {
+		err = nameArtifacts(tx, seq, raw)
+	}
 	return seq, err
 }
 

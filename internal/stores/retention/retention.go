@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/stores/artifact"
 	"mailboxd/internal/stores/ledger"
 	"mailboxd/mailbox"
 )
@@ -35,6 +36,7 @@ type Collected struct {
 	Bodies   int   `json:"requests"`
 	Events   int   `json:"events"`
 	Messages int   `json:"messages"`
+	Files    int   `json:"artifacts"`
 	Bytes    int64 `json:"bytes"` // of files; the ledger reuses its free space
 
 	Left  int    `json:"left"`            // what could not be removed
@@ -54,6 +56,8 @@ type Collector struct {
 	Box    *mailbox.Box
 	State  *mailbox.State
 	Ledger *ledger.Ledger
+
+	Artifacts *artifact.Store
 }
 
 // ServeDaily calls collect once a day until ctx ends, and logs what it removed.
@@ -76,7 +80,7 @@ func ServeDaily(ctx context.Context, log zerolog.Logger, collect func(context.Co
 			if gone.Left > 0 {
 				log.Warn().Int("left", gone.Left).Str("cause", gone.Cause).Msg("some directories could not be removed; mailboxd doctor lists them")
 			}
-			log.Info().Int("runs", gone.Runs).Int("worktrees", gone.Clones).Int("requests", gone.Bodies).Int("events", gone.Events).Int("messages", gone.Messages).Int64("bytes", gone.Bytes).Msg("collected")
+			log.Info().Int("runs", gone.Runs).Int("worktrees", gone.Clones).Int("artifacts", gone.Files).Int("requests", gone.Bodies).Int("events", gone.Events).Int("messages", gone.Messages).Int64("bytes", gone.Bytes).Msg("collected")
 		}
 	}
 }
@@ -91,6 +95,7 @@ func (c Collector) Collect(ctx context.Context, r Policy, now time.Time, dry boo
 		c.collectHistory(ctx, before(now, r.History), dry, &gone),
 		c.collectRejected(before(now, r.Rejected), dry, &gone),
 		c.collectLedger(ctx, before(now, r.Ledger), dry, &gone),
+		c.collectArtifacts(ctx, before(now, r.Runs), now, dry, &gone),
 		c.forgetRunFiles(ctx, dry),
 	)
 	if !dry && ctx.Err() == nil {
