@@ -138,7 +138,7 @@ func with(members jsontext.Value, name string, value jsontext.Value) jsontext.Va
 
 // contextURI returns the path or URL of a context as the URI of a reference.
 func contextURI(ref string) string {
-	if strings.Contains(ref, "://") {
+	if _, artifact := envelope.ArtifactDigest(ref); artifact || strings.Contains(ref, "://") {
 		return ref
 	}
 	return "file://" + ref

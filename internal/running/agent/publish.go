@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"mailboxd/envelope"
+	"mailboxd/envelope/dialect"
 	"mailboxd/internal/decisions/task"
 	"mailboxd/internal/running/runner"
 	"mailboxd/internal/stores/artifact"
@@ -20,6 +21,7 @@ type publisher struct {
 	job   task.Job
 	bytes int64 // published so far
 	done  []task.Artifact
+	named map[string]string // the URIs of the files by their names; "": left out
 }
 
 // publish publishes the files of the answer in an outcome, and has it name the artifacts. A file
@@ -34,7 +36,9 @@ func (p *publisher) publish(o *task.Outcome) error {
 		if err != nil {
 			return err
 		}
-		r.Artifacts = kept
+		if r.Artifacts = kept; len(p.named) > 0 {
+			dialect.ReplaceFiles(r, p.replacement)
+		}
 	}
 	o.Published = p.done
 	return nil
@@ -53,10 +57,12 @@ func (p *publisher) publishAll(r *envelope.Result) ([]envelope.Ref, error) {
 		digest, err := p.publishFile(name)
 		switch {
 		case err == nil:
-			kept = append(kept, envelope.Ref{Kind: ref.Kind, URI: envelope.ArtifactURI(digest)})
+			p.named[name] = envelope.ArtifactURI(digest)
+			kept = append(kept, envelope.Ref{Kind: ref.Kind, URI: p.named[name]})
 		case !isRefused(err):
 			return nil, fmt.Errorf("publish %q: %w", short(ref.URI), err)
 		default:
+			p.named[name] = ""
 			r.Review.Ask(short(fmt.Sprintf("artifact %q was left out: %s", short(ref.URI), err)))
 		}
 	}
@@ -70,6 +76,11 @@ func (p *publisher) nameOf(uri string) (name string, inRun bool) {
 	if !is || err != nil {
 		return "", false
 	}
+	return p.nameOfPath(path)
+}
+
+// nameOfPath is nameOf for a path.
+func (p *publisher) nameOfPath(path string) (name string, inRun bool) {
 	dir := workDir(p.job.Dir)
 	if filepath.IsAbs(path) {
 		for _, top := range []string{dir, resolved(dir)} {
@@ -82,8 +93,21 @@ func (p *publisher) nameOf(uri string) (name string, inRun bool) {
 	if !filepath.IsLocal(path) {
 		return "", false
 	}
-	_, err = os.Lstat(filepath.Join(dir, path))
+	_, err := os.Lstat(filepath.Join(dir, path))
 	return path, err == nil
+}
+
+// replacement returns the URI of a file that was named by a URI or a path.
+func (p *publisher) replacement(ref string) (uri string, replaced bool) {
+	name, inRun := p.nameOf(ref)
+	if !inRun && !strings.Contains(ref, ":") {
+		name, inRun = p.nameOfPath(ref)
+	}
+	if !inRun {
+		return "", false
+	}
+	uri, replaced = p.named[name]
+	return uri, replaced
 }
 
 // publishFile publishes a file of the run, and returns its digest.

@@ -106,7 +106,7 @@ func (g *Agent) keepWork(j task.Job, o task.Outcome) task.Outcome {
 	if o.Unread != nil || o.Detached || o.Void != nil {
 		return o
 	}
-	if err := (&publisher{agent: g, job: j}).publish(&o); err != nil {
+	if err := (&publisher{agent: g, job: j, named: map[string]string{}}).publish(&o); err != nil {
 		return task.Outcome{Exit: o.Exit, Unread: err}
 	}
 	g.checkEdited(j, &o.Result)
