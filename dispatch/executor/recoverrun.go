@@ -2,6 +2,7 @@ package executor
 
 import (
 	"context"
+	"strings"
 
 	"mailboxd/dispatch/store"
 	"mailboxd/internal/decisions/core"
@@ -25,6 +26,7 @@ func (x *Executor) RecoverRun(ctx context.Context, row task.Task) error {
 	job := task.Job{
 		Task: t, Revision: row.Revision, Attempt: row.Attempt,
 		Dir: x.State.RunDir(row.ID, row.Revision, row.Attempt), RunID: recorded.ID, Allowance: recorded.Reserved, Terms: recorded.Terms,
+		Rebooted: recorded.Boot == "" || !strings.HasPrefix(recorded.Boot, runner.Boot()),
 	}
 	same := recorded.Boot != "" && recorded.Boot == runner.Evidence(job.Dir) // otherwise the directory was not synced, so a missing file proves nothing
 	switch {

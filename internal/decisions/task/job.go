@@ -31,6 +31,7 @@ type Job struct {
 	Cwd      string // the directory of the process; "": as the task and the configuration say
 	RunID    string
 	Digest   string // of the approved content; "" without approval
+	Rebooted bool   // the machine may have gone down since the run began, and lost what the run wrote
 
 	Plan jsontext.Value // that content, an object; nil without approval
 

@@ -112,7 +112,10 @@ func (p *publisher) replacement(ref string) (uri string, replaced bool) {
 
 // publishFile publishes a file of the run, and returns its digest.
 func (p *publisher) publishFile(name string) (string, error) {
-	if len(p.done) >= artifact.MaxFiles {
+	switch {
+	case p.job.Rebooted:
+		return "", errRebooted
+	case len(p.done) >= artifact.MaxFiles:
 		return "", errTooMany
 	}
 	root, err := os.OpenRoot(workDir(p.job.Dir))
@@ -129,13 +132,16 @@ func (p *publisher) publishFile(name string) (string, error) {
 	return e.Digest, nil
 }
 
-// errTooMany says that a run publishes too many files.
-var errTooMany = fmt.Errorf("the run has published %d files already", artifact.MaxFiles)
+// Reasons of a run why a file of it is not published.
+var (
+	errTooMany  = fmt.Errorf("the run has published %d files already", artifact.MaxFiles)
+	errRebooted = errors.New("the machine went down before the file was kept, and may have lost a part of it")
+)
 
 // isRefused reports whether a file can't be published because of what it is. Any other error is
 // about the machine.
 func isRefused(err error) bool {
 	_, over := errors.AsType[*artifact.LimitError](err)
 	_, unfit := errors.AsType[*artifact.FileError](err)
-	return over || unfit && !runner.Passing(err) || errors.Is(err, errTooMany)
+	return over || unfit && !runner.Passing(err) || errors.Is(err, errTooMany) || errors.Is(err, errRebooted)
 }

@@ -2,11 +2,13 @@ package torture_test
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -131,7 +133,11 @@ func fork() {
 
 func answerInFile(request received) {
 	fmt.Println("chatting {away")
-	text := fmt.Sprintf(`{"status":"ok","output":{"summary":%q,"actions":[]}}`, request.words())
+	published := filepath.Join(os.Getenv("MAILBOX_RUN_DIR"), "published")
+	if err := os.WriteFile(published, bytes.Repeat([]byte(request.words()), 10_000), 0o600); err != nil {
+		panic(err)
+	}
+	text := fmt.Sprintf(`{"status":"ok","output":{"summary":%q,"actions":[]},"artifact_refs":[{"kind":"words","uri":"file:published"}]}`, request.words())
 	if err := os.WriteFile(os.Getenv("MAILBOX_RESULT_FILE"), []byte(text), 0o600); err != nil {
 		panic(err)
 	}

@@ -49,6 +49,7 @@ func (s *site) check(t *testing.T, b *book) {
 	s.checkInbox(t, b)
 	s.checkTold(t, b)
 	s.checkSandboxes(t)
+	s.checkArtifacts(t)
 	s.checkAsked(t, runs)
 	if s.damage == nil {
 		s.audit(t)

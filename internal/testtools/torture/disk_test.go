@@ -115,7 +115,7 @@ func promised(name string) bool {
 	if name == "state" || strings.HasPrefix(name, "state/ledger.db") && name != "state/ledger.db-wal" {
 		return true
 	}
-	return slices.ContainsFunc([]string{"state/history", "box/queues", "box/rejected"}, func(dir string) bool {
+	return slices.ContainsFunc([]string{"state/history", "state/artifacts", "box/queues", "box/rejected"}, func(dir string) bool {
 		return name == dir || strings.HasPrefix(name, dir+"/")
 	})
 }

@@ -164,6 +164,7 @@ func (c *cutter) check(t *testing.T, before, after *site, b *book) {
 	c.acknowledged += len(ids)
 	after.checkDiary(t)
 	after.audit(t)
+	after.checkArtifacts(t)
 	books, err := ledger.OpenReader(after.path("state/ledger.db"))
 	if err != nil {
 		t.Fatal(err)
