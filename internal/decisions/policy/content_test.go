@@ -100,6 +100,40 @@ func TestATaskWithFilesIsRefusedForAnAgentThatCannotSeeThem(t *testing.T) {
 	}
 }
 
+// CLUTCH-73: artifacts are copied to the directory of a run.
+func TestATaskWithArtifactsIsRefusedForAWorker(t *testing.T) {
+	digest := strings.Repeat("a", 64)
+	for _, c := range []struct {
+		uri  string
+		kind envelope.Kind
+	}{
+		{envelope.ArtifactURI(digest), envelope.UnsupportedTask},
+		{"file://x", ""},
+	} {
+		asks := newTask()
+		asks.Refs = []envelope.Ref{{Kind: "file", URI: c.uri}}
+		if v := policy.Decide(asks, &policy.Subject{NoDir: true}, policy.Rules{}, noon); v.Findings.Kind() != c.kind {
+			t.Errorf("Decide(%s) = %+v; want kind %q", c.uri, v, c.kind)
+		}
+		if v := policy.Decide(asks, &policy.Subject{}, policy.Rules{}, noon); !v.Admit {
+			t.Errorf("Decide(%s) = %+v; want it admitted for an agent with run directories", c.uri, v)
+		}
+	}
+}
+
+func TestTheRefusalOfASensitivityNamesTheFieldThatRaisedIt(t *testing.T) {
+	for by, want := range map[string]string{"": "sensitivity: is confidential", "input.refs[0]": "input.refs[0]: is confidential"} {
+		asks := newTask()
+		asks.Sensitivity, asks.SensitiveBy = envelope.Confidential, by
+		remote := &policy.Subject{MaxSensitivity: envelope.Restricted, Manifest: &envelope.Manifest{Locality: envelope.Remote}}
+		for _, agent := range []*policy.Subject{{MaxSensitivity: envelope.Internal}, remote} {
+			if v := policy.Decide(asks, agent, policy.Rules{}, noon); v.Admit || !strings.HasPrefix(v.Findings.String(), want) {
+				t.Errorf("Decide = %+v; want it refused: %s", v, want)
+			}
+		}
+	}
+}
+
 // AINL-18: an agent without metering is refused, and the person who reads why must find the limit.
 func TestTheRefusalOfABudgetSaysWhereTheBudgetIsFrom(t *testing.T) {
 	budget := envelope.Budget{Tokens: amount(5)}
