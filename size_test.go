@@ -106,9 +106,9 @@ var ceilings = map[string]int{
 	"internal/stores/ledger": 5380,
 }
 
-// wide are the types that may have more fields: options, tables of functions, and rows of
+// wide are the types that may have more fields: options, what a run gets, tables of functions, and rows of
 // the ledger.
-var wide = []string{"store.Options", "store.Agents", "store.Protocol", "task.Task", "task.Run", "task.Message", "task.Consent"}
+var wide = []string{"store.Options", "store.Agents", "store.Protocol", "task.Task", "task.Run", "task.Job", "task.Message", "task.Consent"}
 
 // A largeType may have more methods, and why says how it is split.
 type largeType struct {

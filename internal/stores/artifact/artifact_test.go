@@ -132,7 +132,7 @@ func TestAnArtifactThatWasChangedIsFoundAndRepaired(t *testing.T) {
 }
 
 func TestTheSizeIsCheckedWhileAFileIsCopied(t *testing.T) {
-	endless := endlessReader{}
+	zeroes := zeroReader{}
 	state := t.TempDir()
 	s := artifact.In(state, 0)
 	over := func(e artifact.Entry, err error) {
@@ -141,8 +141,8 @@ func TestTheSizeIsCheckedWhileAFileIsCopied(t *testing.T) {
 			t.Errorf("Put = %+v, %v; want a LimitError", e, err)
 		}
 	}
-	over(s.Put(endless, 1000))
-	over(artifact.In(state, 0).Put(io.LimitReader(endless, artifact.MaxFile+1), artifact.MaxRun))
+	over(s.Put(zeroes, 1000))
+	over(artifact.In(state, 0).Put(io.LimitReader(zeroes, artifact.MaxFile+1), artifact.MaxRun))
 	full := artifact.In(state, 9)
 	put(t, full, "12345")
 	over(full.Put(strings.NewReader("54321"), artifact.MaxRun))
@@ -154,9 +154,9 @@ func TestTheSizeIsCheckedWhileAFileIsCopied(t *testing.T) {
 	}
 }
 
-type endlessReader struct{}
+type zeroReader struct{}
 
-func (endlessReader) Read(p []byte) (int, error) { return len(p), nil }
+func (zeroReader) Read(p []byte) (int, error) { return len(p), nil }
 
 func TestNothingIsLeftOfAFileThatCannotBeWritten(t *testing.T) {
 	state := t.TempDir()
