@@ -3,9 +3,11 @@ package dispatch_test
 import (
 	"maps"
 	"slices"
+	"sync/atomic"
 
 	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
+	"mailboxd/internal/decisions/sign"
 )
 
 // An etiquette is how the agents of an engine speak, and with whom they may.
@@ -16,6 +18,8 @@ type etiquette struct {
 	supports map[string][]string // what agents take; without: nothing of what is for Everybody
 	secrets  map[string]string
 	most     int // how many Everybody may be
+
+	signatures atomic.Pointer[sign.Rules] // nil: nothing has to be signed
 }
 
 func (e *engine) protocol() store.Protocol {
@@ -44,9 +48,16 @@ func (e *engine) protocol() store.Protocol {
 			}
 			return takers
 		},
-		Supports:  func(agent string) []string { return e.supports[agent] },
-		Agents:    func() []string { return slices.Sorted(maps.Keys(e.plays)) },
-		Secret:    func(sender string) string { return e.secrets[sender] },
+		Supports: func(agent string) []string { return e.supports[agent] },
+		Agents:   func() []string { return slices.Sorted(maps.Keys(e.plays)) },
+		Secret:   func(sender string) string { return e.secrets[sender] },
+		Signatures: func() sign.Rules {
+			if rules := e.signatures.Load(); rules != nil {
+				return *rules
+			}
+			return sign.Rules{}
+		},
+		Sign:      func(line []byte) ([]byte, error) { return sign.Line(line, daemonKey) },
 		OnFailure: func(string, envelope.Kind) store.FailureAction { return store.FailureAction{} },
 		Rounds:    3,
 		Broadcast: max(e.most, 1),

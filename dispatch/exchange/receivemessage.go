@@ -63,7 +63,7 @@ func (rc *Receiver) receiveInfo(tx *store.Transaction, c *Submission) error {
 // secret or a verified signature, has announced itself, or has requested the task of the message or a task of its thread.
 // With conversation.unknown_senders: accept, every sender is.
 func (rc *Receiver) participates(tx *store.Transaction, row task.Task, m envelope.Message) (bool, error) {
-	authenticated := m.Secret != "" && rc.Agents.Protocol.Secret(m.From) != "" || m.Clutch.IsSigned() && m.Clutch.Auth.Verified
+	authenticated := m.Secret != "" && rc.Agents.Protocol.Secret(m.From) != "" || verified(m)
 	if rc.Agents.Known(m.From) || conversation.IsPerson(m.From) || authenticated || row.Requester == m.From {
 		return true, nil
 	}

@@ -47,7 +47,7 @@ func (rc *Receiver) Receive(tx *store.Transaction, c *Submission) error {
 	if c.SignatureFault != "" {
 		return rc.refuseSignature(tx, c)
 	}
-	if why := rc.checkSender(m, c.author != nil); why.Message != "" {
+	if why := rc.checkSender(m, c.author != nil || verified(m)); why.Message != "" {
 		return rc.deny(tx, c, why)
 	}
 	if c.Task.ID != "" {
@@ -99,8 +99,7 @@ func (rc *Receiver) isOwnLine(tx *store.Transaction, c *Submission) (bool, error
 	return true, tx.Log(store.Event(task.Task{}, task.KindMessageOwn, map[string]any{"file": c.Line.File, "offset": c.Line.Offset, "message": recorded.Seq}))
 }
 
-// checkSender returns a finding when a message fails the authentication of its sender
-// (CLOWL-18). The task file of a run proves its sender, so that no secret is needed.
+// checkSender returns a finding when a message fails the authentication of its sender (CLOWL-18). The task file of a run and a verified signature prove its sender, so that no secret is needed.
 func (rc *Receiver) checkSender(m envelope.Message, proven bool) envelope.Finding {
 	secret := ""
 	if !proven {

@@ -2,7 +2,7 @@ package exchange
 
 import (
 	"cmp"
-	"unicode/utf8"
+	"fmt"
 
 	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
@@ -14,20 +14,21 @@ import (
 // proves its sender, so that no signature is needed.
 func (rc *Receiver) CheckSignature(c *Submission) (refused bool) {
 	c.SignatureFault = ""
-	if c.inRunFile {
+	rules := rc.Agents.Protocol.Signatures()
+	if rules.None() || c.inRunFile {
 		return false
 	}
 	m := envelope.Message{From: c.Task.Requester}
 	if c.Inbound != nil {
 		m = c.Inbound.Message
 	}
-	verified, err := rc.Agents.Protocol.Signatures().Check(m, c.Now)
+	signed, err := rules.Check(m, c.Now)
 	if err != nil {
 		c.SignatureFault = err.Error()
 		c.Judged = task.Verdict{Findings: envelope.Findings{{Kind: envelope.Unauthorized, Field: "security.auth", Message: c.SignatureFault}}}
 		return true
 	}
-	if verified {
+	if signed {
 		c.Inbound.Message.Clutch = m.Clutch.Verify()
 		if c.Task.Clutch != nil {
 			c.Task.Clutch = c.Inbound.Message.Clutch
@@ -35,6 +36,9 @@ func (rc *Receiver) CheckSignature(c *Submission) (refused bool) {
 	}
 	return false
 }
+
+// verified reports whether CheckSignature has verified the signature of a message.
+func verified(m envelope.Message) bool { return m.Clutch.IsSigned() && m.Clutch.Auth.Verified }
 
 // refusals is the run of the refused messages among the ids of messages. No sender has it: those of others have a line end.
 const refusals = string(task.KindSignatureRefused)
@@ -102,21 +106,8 @@ func signatureRefused(c *Submission) task.Event {
 			data["message_id"] = m.ID
 		}
 		if m.Clutch.IsSigned() {
-			data["kid"] = short(m.Clutch.Auth.KeyID)
+			data["kid"] = fmt.Sprintf("%.80s", m.Clutch.Auth.KeyID) // a sender chose it
 		}
 	}
 	return store.Event(task.Task{}, task.KindSignatureRefused, data)
-}
-
-// short returns the beginning of the name of a key, which a sender chose.
-func short(name string) string {
-	const most = 80
-	if len(name) <= most {
-		return name
-	}
-	end := most
-	for !utf8.RuneStart(name[end]) {
-		end--
-	}
-	return name[:end] + "..."
 }

@@ -78,6 +78,9 @@ type Rules struct {
 	Rules []Rule
 }
 
+// None reports whether there is no key and no rule, so that Check never refuses a message.
+func (r Rules) None() bool { return len(r.Keys) == 0 && len(r.Rules) == 0 }
+
 // Has reports whether a sender has keys.
 func (r Rules) Has(sender string) bool { return len(r.Keys[sender]) > 0 }
 
