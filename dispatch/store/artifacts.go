@@ -43,15 +43,7 @@ func (ar artifactReader) sensitivity(ctx context.Context, digest string) (highes
 	if err != nil {
 		return envelope.Restricted, false, err
 	}
-	note, known := ar.Artifacts.Note(digest)
-	if known {
-		highest, _ = envelope.ParseSensitivity(note.Sensitivity)
-	}
-	for _, row := range rows {
-		if row.Published {
-			highest, known = max(highest, row.Sensitivity), true
-		}
-	}
+	highest, known = ar.Artifacts.Sensitivity(digest, rows)
 	return highest, known, nil
 }
 

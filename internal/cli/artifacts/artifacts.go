@@ -82,12 +82,11 @@ func (m Mailbox) about(ctx context.Context, e artifact.Entry) (Artifact, error) 
 	if err != nil {
 		return a, err
 	}
-	note, known := m.Store.Note(e.Digest)
-	highest, _ := envelope.ParseSensitivity(note.Sensitivity)
-	if known {
+	if note, noted := m.Store.Note(e.Digest); noted {
 		a.Names = append(a.Names, note.Name)
-	} else {
-		highest = envelope.Public
+	}
+	if highest, known := m.Store.Sensitivity(e.Digest, rows); known {
+		a.Sensitivity = highest.String()
 	}
 	for _, row := range rows {
 		if !row.Published {
@@ -96,14 +95,10 @@ func (m Mailbox) about(ctx context.Context, e artifact.Entry) (Artifact, error) 
 			}
 			continue
 		}
-		highest, known = max(highest, row.Sensitivity), true
 		a.Published = append(a.Published, row.ID)
 		if !slices.Contains(a.Names, row.Name) {
 			a.Names = append(a.Names, row.Name)
 		}
-	}
-	if known {
-		a.Sensitivity = highest.String()
 	}
 	return a, nil
 }

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"mailboxd/envelope"
@@ -40,14 +41,26 @@ func (g *Agent) artifacts(j task.Job, r *envelope.Result) {
 // ownRefs returns the references that mailboxd adds to an answer.
 func ownRefs(j task.Job) []envelope.Ref {
 	dir := fileURI(j.Dir)
-	refs := []envelope.Ref{{Kind: "run_trace", URI: dir}}
-	for _, name := range []string{runner.SetupFile, runner.StdoutFile, runner.StderrFile} {
+	refs := []envelope.Ref{{Kind: runTrace, URI: dir}}
+	for _, name := range ownFiles {
 		if _, err := os.Lstat(inDir(j, name)); err == nil {
 			refs = append(refs, envelope.Ref{Kind: name, URI: dir + "/" + name})
 		}
 	}
 	return refs
 }
+
+// isOwnRef reports whether a reference may be one that mailboxd added to an answer.
+func isOwnRef(j task.Job, ref envelope.Ref) bool {
+	file, below := strings.CutPrefix(ref.URI, fileURI(j.Dir))
+	return below && (file == "" && ref.Kind == runTrace || file == "/"+ref.Kind && slices.Contains(ownFiles, ref.Kind))
+}
+
+// runTrace is the kind of the reference to the directory of a run. Those to its ownFiles have their
+// names as kinds.
+const runTrace = "run_trace"
+
+var ownFiles = []string{runner.SetupFile, runner.StdoutFile, runner.StderrFile}
 
 // runRoots returns the directories of a run that may have files of its answer: the one that its
 // agent writes comes first.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"mailboxd/envelope"
@@ -46,11 +45,13 @@ func (p *publisher) publish(o *task.Outcome) error {
 
 // publishAll publishes the files of a result, and returns its references.
 func (p *publisher) publishAll(r *envelope.Result) ([]envelope.Ref, error) {
-	own := ownRefs(p.job)
 	kept := make([]envelope.Ref, 0, len(r.Artifacts))
 	for _, ref := range r.Artifacts {
-		name, inRun := p.nameOf(ref.URI)
-		if !inRun || slices.Contains(own, ref) {
+		name, inRun := "", false
+		if !isOwnRef(p.job, ref) {
+			name, inRun = p.nameOf(ref.URI)
+		}
+		if !inRun {
 			kept = append(kept, ref)
 			continue
 		}

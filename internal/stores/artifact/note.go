@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/stores/ledger"
 )
 
 // A Note is what a person said of an artifact. What tasks published is in the ledger.
@@ -64,6 +65,21 @@ func (s *Store) Note(digest string) (n Note, found bool) {
 		return Note{Sensitivity: envelope.Restricted.String()}, true
 	}
 	return n, true
+}
+
+// Sensitivity returns the highest sensitivity of the tasks that published an artifact and of the
+// person who put it, and whether there is any.
+func (s *Store) Sensitivity(digest string, tasks []ledger.Artifact) (highest envelope.Sensitivity, known bool) {
+	if note, noted := s.Note(digest); noted {
+		known = true
+		highest, _ = envelope.ParseSensitivity(note.Sensitivity)
+	}
+	for _, t := range tasks {
+		if t.Published {
+			highest, known = max(highest, t.Sensitivity), true
+		}
+	}
+	return highest, known
 }
 
 // forget removes the note about an artifact.

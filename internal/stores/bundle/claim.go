@@ -18,7 +18,7 @@ const (
 
 // A Claim is one thing that a bundle claims, and whether it is so.
 type Claim struct {
-	What   string `json:"claim"` // bundle, signature, seals, approval, plan, request, answer, result, patch or proof
+	What   string `json:"claim"` // bundle, signature, seals, approval, plan, request, answer, result, artifact, patch or proof
 	Status Status `json:"status"`
 	Text   string `json:"text"`
 	Task   string `json:"task,omitempty"`  // which revision it is about

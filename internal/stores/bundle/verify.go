@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"mailboxd/envelope"
 	"mailboxd/internal/access/proof"
 	"mailboxd/internal/decisions/task"
 	"mailboxd/internal/stores/seal"
@@ -221,6 +222,32 @@ func (v *verifier) reportResults() error {
 		default:
 			v.add(about("result", t, Good, "event %d has its digest, %.64s", set.seq, digest))
 		}
+		if err := v.reportArtifacts(t, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxNaming limits a result that is searched for the names of artifacts.
+const maxNaming = 8 << 20
+
+// reportArtifacts says which artifacts a result names. Their bytes are not in the bundle.
+func (v *verifier) reportArtifacts(t Task, e *entry) error {
+	switch {
+	case isRedacted(e.name):
+		return nil
+	case e.size > maxNaming:
+		v.add(about("artifact", t, Unchecked, "%s is too large to be searched for the names of artifacts", e.name))
+		return nil
+	}
+	text, err := v.small(e.name, maxNaming)
+	if err != nil {
+		return err
+	}
+	if named := envelope.ArtifactsIn(text); len(named) > 0 {
+		v.add(about("artifact", t, Unchecked, "%s, which the bundle doesn't have; compare the files with the names, the first is %s",
+			count(len(named), "artifact"), envelope.ArtifactURI(named[0])))
 	}
 	return nil
 }

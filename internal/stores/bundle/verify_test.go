@@ -43,6 +43,24 @@ func TestEachClaimOfAWholeBundleIsChecked(t *testing.T) {
 	}
 }
 
+func TestArtifactsOfAResultAreNotChecked(t *testing.T) {
+	m := newMade(t)
+	result := `{"task_id":"t2","artifact_refs":[{"uri":"artifact:sha256:` + digestOf("x") + `"},{"uri":"artifact:sha256:` + digestOf("y") + `"}]}`
+	before := digestOf(m.bodies["results/000002.json"])
+	m.bodies["results/000002.json"] = result
+	for i := range m.events {
+		m.events[i].Data = strings.Replace(m.events[i].Data, before, digestOf(result), 1)
+	}
+	m.seals = nil
+	m.seal(t, 0, 6)
+	m.seal(t, 6, 10)
+	r, err := verifyBytes(t, m.write(t), trusting(t))
+	want := strings.Replace(wholeClaims, "ok: result t2 r1\n", "ok: result t2 r1\nnot checked: artifact t2 r1\n", 1)
+	if err != nil || !r.OK || r.said() != want {
+		t.Errorf("Verify = %v, %v\n%s\nwant ok\n%s", r.OK, err, r.said(), want)
+	}
+}
+
 func TestOneByteThatIsChangedIsFound(t *testing.T) {
 	file, trust := newMade(t).write(t), trusting(t)
 	random := rand.New(rand.NewPCG(1, 2))
