@@ -99,7 +99,9 @@ func (rc *Receiver) isOwnLine(tx *store.Transaction, c *Submission) (bool, error
 	return true, tx.Log(store.Event(task.Task{}, task.KindMessageOwn, map[string]any{"file": c.Line.File, "offset": c.Line.Offset, "message": recorded.Seq}))
 }
 
-// checkSender returns a finding when a message fails the authentication of its sender (CLOWL-18). The task file of a run and a verified signature prove its sender, so that no secret is needed.
+// checkSender returns a finding when a message fails the authentication of its sender
+// (CLOWL-18). The task file of a run and a verified signature prove the sender, so that no
+// secret is needed.
 func (rc *Receiver) checkSender(m envelope.Message, proven bool) envelope.Finding {
 	secret := ""
 	if !proven {
