@@ -1,10 +1,13 @@
 package dispatch_test
 
 import (
+	"context"
 	"crypto/ed25519"
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/internal/decisions/sign"
 	"mailboxd/internal/decisions/task"
@@ -109,5 +112,26 @@ func TestACancellationWithoutASignatureCancelsNothing(t *testing.T) {
 		if ends != strings.Contains(letter, daemonKey.Key()) {
 			t.Errorf("%s: signed %t", letter, !ends)
 		}
+	}
+}
+
+// A number of an answer that has no canonical form can't be signed: the answer goes out as it is.
+func TestAnAnswerThatCannotBeSignedGoesOutUnsigned(t *testing.T) {
+	e := newEngine(t)
+	e.plays["quick"] = func(_ context.Context, j task.Job) task.Outcome {
+		o := decision(j, "done")
+		o.Result.Output.Extra = jsontext.Value(`{"n":9007199254740993}`)
+		return o
+	}
+	e.start()
+	e.mustSign("ann")
+	e.say(signed(t, clutchWord("m1", "task.request", "ann", "quick")))
+	e.until("ann has the result", func() bool { return strings.Contains(strings.Join(e.letters("ann"), ""), `"type":"task.result"`) })
+	result := e.letters("ann")[len(e.letters("ann"))-1]
+	if !strings.Contains(result, "9007199254740993") || strings.Contains(result, `"sig"`) {
+		t.Errorf("the result is %s; want the number, and no signature", result)
+	}
+	if !strings.Contains(e.log.String(), "message not signed") {
+		t.Error("the log says nothing about it")
 	}
 }
