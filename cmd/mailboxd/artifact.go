@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 
 	"github.com/spf13/cobra"
 
@@ -12,7 +11,6 @@ import (
 	"mailboxd/internal/cli/exit"
 	"mailboxd/internal/cli/term"
 	"mailboxd/internal/stores/artifact"
-	"mailboxd/internal/stores/ledger"
 )
 
 func artifactCommand(g *globals) *cobra.Command {
@@ -37,10 +35,7 @@ func withArtifacts(g *globals, run func(cmd *cobra.Command, args []string, m art
 		if err != nil {
 			return err
 		}
-		r, err := ledger.OpenReader(at.Ledger())
-		if errors.Is(err, fs.ErrNotExist) {
-			r, err = ledger.NoLedger(cmd.Context())
-		}
+		r, err := openLedger(cmd, at)
 		if err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 
 	"mailboxd/internal/cli/exit"
 	"mailboxd/internal/cli/term"
+	"mailboxd/internal/operating/backup"
 	"mailboxd/internal/operating/sealing"
 	"mailboxd/internal/stores/ledger"
 	"mailboxd/internal/stores/seal"
@@ -36,10 +37,7 @@ was changed, added or removed. It reads the ledger, with a daemon or without one
 					return err
 				}
 			}
-			r, err := ledger.OpenReader(at.Ledger())
-			if errors.Is(err, fs.ErrNotExist) {
-				r, err = ledger.NoLedger(cmd.Context())
-			}
+			r, err := openLedger(cmd, at)
 			if err != nil {
 				return err
 			}
@@ -63,6 +61,15 @@ was changed, added or removed. It reads the ledger, with a daemon or without one
 	cmd.Flags().StringVar(&keyFile, "key", "", "file with the public keys to trust (default: those of the state directory)")
 	cmd.Flags().StringVar(&anchor, "anchor", "", "file with the seals that an anchor got (default: audit.anchor.file)")
 	return cmd
+}
+
+// openLedger opens the ledger of a mailbox for reading, or an empty one if there is none.
+func openLedger(cmd *cobra.Command, at backup.Location) (*ledger.Reader, error) {
+	r, err := ledger.OpenReader(at.Ledger())
+	if errors.Is(err, fs.ErrNotExist) {
+		return ledger.NoLedger(cmd.Context())
+	}
+	return r, err
 }
 
 func keysCommand(g *globals) *cobra.Command {

@@ -99,6 +99,7 @@ func TestAnArtifactThatWasChangedIsFoundAndRepaired(t *testing.T) {
 	for name, change := range map[string]func(path string) error{
 		"other bytes": func(path string) error { return os.WriteFile(path, []byte("other"), 0o600) },
 		"cut":         func(path string) error { return os.Truncate(path, 2) },
+		"grown":       func(path string) error { return os.Truncate(path, artifact.MaxFile+1) },
 		"a link": func(path string) error {
 			return errors.Join(os.Remove(path), os.Symlink("/etc/passwd", path))
 		},

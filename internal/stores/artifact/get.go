@@ -69,7 +69,7 @@ func (s *Store) read(digest string, to io.Writer, most int64) (Entry, error) {
 	defer file.Close() // nothing was written
 	limit := LimitError{What: "the artifacts of the run", Most: most}
 	read, err := copyLimited(to, file, limit)
-	if err == nil && read.Digest != digest {
+	if err == nil && read.Digest != digest || e.Size > s.file {
 		err = ErrChanged
 	}
 	if err != nil {
