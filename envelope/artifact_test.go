@@ -32,7 +32,8 @@ func TestTheURIOfAnArtifactHasASHA256(t *testing.T) {
 
 func TestArtifactsAreFoundAnywhereInATextAndOnce(t *testing.T) {
 	a, b := strings.Repeat("a", 64), strings.Repeat("b", 64)
-	text := `{"refs":[{"uri":"artifact:sha256:` + a + `"}],"x":"see artifact:sha256:` + b + ` and artifact:sha256:` + a + `, artifact:sha256:short"}artifact:sha256:`
+	text := `{"refs":[{"uri":"artifact:sha256:` + a + `"}],"x":"see artifact:sha256:` + b + ` and artifact:sha256:` + a +
+		`, artifact:sha256:short"}artifact:sha256:`
 	if got := envelope.ArtifactsIn([]byte(text)); !slices.Equal(got, []string{a, b}) {
 		t.Errorf("ArtifactsIn = %q; want %q and %q", got, a, b)
 	}

@@ -29,7 +29,9 @@ input.refs: artifact:sha256:DIGEST. The commands need no daemon.`,
 }
 
 // withArtifacts opens the artifacts of the mailbox of a command.
-func withArtifacts(g *globals, run func(cmd *cobra.Command, args []string, m artifacts.Mailbox) error) func(*cobra.Command, []string) error {
+func withArtifacts(
+	g *globals, run func(cmd *cobra.Command, args []string, m artifacts.Mailbox) error,
+) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		cfg, at, err := located(g, cmd)
 		if err != nil {

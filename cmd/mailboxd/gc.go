@@ -75,7 +75,8 @@ func printCollected(w io.Writer, gone retention.Collected, dry bool) error {
 	if dry {
 		verb = "would remove"
 	}
-	_, err := fmt.Fprintf(w, "%s %d run directories, %d worktrees, %d replaced results, %d days of dead letters and %d artifacts (%d bytes); %d requests, %d events and %d messages of the ledger\n",
+	_, err := fmt.Fprintf(w, "%s %d run directories, %d worktrees, %d replaced results, %d days of dead letters and %d artifacts (%d bytes); "+
+		"%d requests, %d events and %d messages of the ledger\n",
 		verb, gone.Runs, gone.Clones, gone.History, gone.Rejected, gone.Files, gone.Bytes, gone.Bodies, gone.Events, gone.Messages)
 	return err
 }

@@ -77,7 +77,10 @@ func (m Mailbox) List(ctx context.Context) (list []Artifact, failed error) {
 
 // about adds to an artifact what is known of it.
 func (m Mailbox) about(ctx context.Context, e artifact.Entry) (Artifact, error) {
-	a := Artifact{URI: envelope.ArtifactURI(e.Digest), Size: e.Size, Time: e.Changed, Published: []envelope.ID{}, Named: []envelope.ID{}, Names: []string{}}
+	a := Artifact{
+		URI: envelope.ArtifactURI(e.Digest), Size: e.Size, Time: e.Changed,
+		Published: []envelope.ID{}, Named: []envelope.ID{}, Names: []string{},
+	}
 	rows, err := m.Ledger.Artifacts(ctx, e.Digest)
 	if err != nil {
 		return a, err
@@ -123,7 +126,9 @@ func Print(w io.Writer, list []Artifact, asJSON bool) error {
 		for i, id := range a.Published {
 			by[i] = string(id)
 		}
-		cells := []string{a.URI, strconv.FormatInt(a.Size, 10), orDash(a.Sensitivity), orDash(strings.Join(by, " ")), orDash(strings.Join(a.Names, " "))}
+		cells := []string{
+			a.URI, strconv.FormatInt(a.Size, 10), orDash(a.Sensitivity), orDash(strings.Join(by, " ")), orDash(strings.Join(a.Names, " ")),
+		}
 		row := make([]term.Cell, len(cells))
 		for i, text := range cells {
 			row[i].Text = term.OneLine(text)

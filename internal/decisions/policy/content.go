@@ -48,8 +48,9 @@ func (q *question) refs() envelope.Level {
 	if q.agent.NoFiles {
 		q.object(envelope.UnsupportedTask, "input.refs", fmt.Sprintf("agent %q is a worker in a sandbox, which cannot see the files of a task; put the content into input.payload", q.Agent))
 	}
-	if named := envelope.ArtifactsOf(q.Refs); q.agent.NoDir && len(named) > 0 {
-		q.object(envelope.UnsupportedTask, "input.refs", fmt.Sprintf("agent %q is a worker without a run directory, where artifacts are copied to; put the content into input.payload", q.Agent))
+	if q.agent.NoDir && len(envelope.ArtifactsOf(q.Refs)) > 0 {
+		q.object(envelope.UnsupportedTask, "input.refs", fmt.Sprintf(
+			"agent %q is a worker without a run directory, where artifacts are copied to; put the content into input.payload", q.Agent))
 	}
 	return envelope.LevelDaemon
 }
@@ -91,10 +92,14 @@ func (q *question) outputContract() envelope.Level {
 // sensitivity: a task must not be more sensitive than its agent may see (AINL-44).
 func (q *question) sensitivity() envelope.Level {
 	if most := q.agent.MaxSensitivity; q.Sensitivity > most {
-		q.object(envelope.PolicyViolation, cmp.Or(q.SensitiveBy, "sensitivity"), fmt.Sprintf("is %s, and agent %q may see at most what is %s", q.Sensitivity, q.Agent, most))
+		q.object(envelope.PolicyViolation, q.sensitiveField(),
+			fmt.Sprintf("is %s, and agent %q may see at most what is %s", q.Sensitivity, q.Agent, most))
 	}
 	return envelope.LevelDaemon
 }
+
+// sensitiveField returns the field that a task has its sensitivity from.
+func (q *question) sensitiveField() string { return cmp.Or(q.SensitiveBy, "sensitivity") }
 
 // locality: confidential content stays on this machine (AINL-19). Only the agent's manifest
 // says where its model runs.
@@ -104,7 +109,7 @@ func (q *question) locality() envelope.Level {
 	}
 	switch q.manifest.Locality {
 	case envelope.Remote:
-		q.object(envelope.PolicyViolation, cmp.Or(q.SensitiveBy, "sensitivity"), fmt.Sprintf("is %s, and agent %q is remote", q.Sensitivity, q.Agent))
+		q.object(envelope.PolicyViolation, q.sensitiveField(), fmt.Sprintf("is %s, and agent %q is remote", q.Sensitivity, q.Agent))
 	case "":
 		return envelope.LevelAdvisory
 	}

@@ -49,7 +49,8 @@ func TestFilesOfTheRunThatAnAnswerNamesBecomeArtifacts(t *testing.T) {
 	}
 	digest := o.Published[0].Digest
 	for i, want := range []envelope.Ref{
-		{Kind: "report", URI: "artifact:sha256:" + digest}, {Kind: "report", URI: "artifact:sha256:" + digest}, {Kind: "report", URI: "https://example.com/x"},
+		{Kind: "report", URI: "artifact:sha256:" + digest}, {Kind: "report", URI: "artifact:sha256:" + digest},
+		{Kind: "report", URI: "https://example.com/x"},
 		{Kind: "run_trace", URI: "file://" + j.Dir}, {Kind: "stdout", URI: "file://" + j.Dir + "/stdout"},
 	} {
 		if o.Result.Artifacts[i] != want {

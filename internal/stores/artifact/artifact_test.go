@@ -333,7 +333,9 @@ func TestANoteThatCannotBeReadIsThatOfARestrictedArtifact(t *testing.T) {
 
 func TestADigestIsNoPath(t *testing.T) {
 	s := artifact.In(t.TempDir(), 0)
-	for _, digest := range []string{"", "x", "../../etc/passwd", strings.Repeat("A", 64), strings.Repeat("a", 63) + "/", strings.Repeat("a", 65)} {
+	for _, digest := range []string{
+		"", "x", "../../etc/passwd", strings.Repeat("A", 64), strings.Repeat("a", 63) + "/", strings.Repeat("a", 65),
+	} {
 		if _, err := s.Stat(digest); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("Stat(%q) = %v; want that there is none", digest, err)
 		}

@@ -3,6 +3,7 @@ package bundle
 import (
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -45,7 +46,8 @@ func TestEachClaimOfAWholeBundleIsChecked(t *testing.T) {
 
 func TestArtifactsOfAResultAreNotChecked(t *testing.T) {
 	m := newMade(t)
-	result := `{"task_id":"t2","artifact_refs":[{"uri":"artifact:sha256:` + digestOf("x") + `"},{"uri":"artifact:sha256:` + digestOf("y") + `"}]}`
+	result := fmt.Sprintf(`{"task_id":"t2","artifact_refs":[{"uri":"artifact:sha256:%s"},{"uri":"artifact:sha256:%s"}]}`,
+		digestOf("x"), digestOf("y"))
 	before := digestOf(m.bodies["results/000002.json"])
 	m.bodies["results/000002.json"] = result
 	for i := range m.events {

@@ -57,7 +57,8 @@ func (tx *Tx) ForgetArtifact(digest string) error {
 
 // Artifacts returns what tasks have to do with an artifact, those that published it first.
 func (r *Reader) Artifacts(ctx context.Context, digest string) ([]Artifact, error) {
-	list, err := all(ctx, r.read, scanArtifact, `SELECT a.digest, a.task, coalesce(t.id, ''), a.published, a.sensitivity, a.name, a.size, a.time,
+	list, err := all(ctx, r.read, scanArtifact, `
+		SELECT a.digest, a.task, coalesce(t.id, ''), a.published, a.sensitivity, a.name, a.size, a.time,
 		EXISTS (SELECT 1 FROM requests r WHERE r.task = a.task)
 		FROM artifacts a LEFT JOIN tasks t ON t.seq = a.task WHERE a.digest = ? ORDER BY a.published DESC, a.task`, digest)
 	if err != nil {

@@ -39,7 +39,8 @@ func TestTheLedgerKnowsWhichTasksPublishedAndNameAnArtifact(t *testing.T) {
 		t.Fatalf("Artifacts = %+v, %v; want the two tasks", rows, err)
 	}
 	want := ledger.Artifact{
-		Digest: oneDigest, Task: maker, ID: "maker", Published: true, Sensitivity: envelope.Confidential, Name: "out/x", Size: 3, Time: at, Retained: true,
+		Digest: oneDigest, Task: maker, ID: "maker", Published: true, Sensitivity: envelope.Confidential,
+		Name: "out/x", Size: 3, Time: at, Retained: true,
 	}
 	if rows[0] != want || rows[1].Task != user || rows[1].Published || !rows[1].Retained {
 		t.Errorf("Artifacts = %+v; want %+v, and then the task that names it", rows, want)

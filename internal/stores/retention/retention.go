@@ -80,7 +80,8 @@ func ServeDaily(ctx context.Context, log zerolog.Logger, collect func(context.Co
 			if gone.Left > 0 {
 				log.Warn().Int("left", gone.Left).Str("cause", gone.Cause).Msg("some directories could not be removed; mailboxd doctor lists them")
 			}
-			log.Info().Int("runs", gone.Runs).Int("worktrees", gone.Clones).Int("artifacts", gone.Files).Int("requests", gone.Bodies).Int("events", gone.Events).Int("messages", gone.Messages).Int64("bytes", gone.Bytes).Msg("collected")
+			log.Info().Int("runs", gone.Runs).Int("worktrees", gone.Clones).Int("artifacts", gone.Files).Int("requests", gone.Bodies).
+				Int("events", gone.Events).Int("messages", gone.Messages).Int64("bytes", gone.Bytes).Msg("collected")
 		}
 	}
 }

@@ -137,7 +137,8 @@ func answerInFile(request received) {
 	if err := os.WriteFile(published, bytes.Repeat([]byte(request.words()), 10_000), 0o600); err != nil {
 		panic(err)
 	}
-	text := fmt.Sprintf(`{"status":"ok","output":{"summary":%q,"actions":[]},"artifact_refs":[{"kind":"words","uri":"file:published"}]}`, request.words())
+	const refs = `[{"kind":"words","uri":"file:published"}]`
+	text := fmt.Sprintf(`{"status":"ok","output":{"summary":%q,"actions":[]},"artifact_refs":%s}`, request.words(), refs)
 	if err := os.WriteFile(os.Getenv("MAILBOX_RESULT_FILE"), []byte(text), 0o600); err != nil {
 		panic(err)
 	}

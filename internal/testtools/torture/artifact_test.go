@@ -42,7 +42,9 @@ func (s *site) checkArtifacts(t *testing.T) (named int) {
 // A daemon that dies while it publishes leaves no half artifact, and the next one publishes again.
 func TestATaskEndsWithItsArtifactAfterADeathWhilePublishing(t *testing.T) {
 	slowtest.SkipShort(t, "it starts two daemons for each point")
-	for _, fault := range []string{"artifact-synced:1", "artifact-named:1", "artifact-named:2", "artifact-named:3", "artifact-named:4", "artifact-synced:2"} {
+	for _, fault := range []string{
+		"artifact-synced:1", "artifact-named:1", "artifact-named:2", "artifact-named:3", "artifact-named:4", "artifact-synced:2",
+	} {
 		s := newSite(t)
 		w := &writer{site: s, book: newBook(), chance: chance(1 << 36), name: "p", into: "p", parts: []string{"file"}}
 		for range 2 {
