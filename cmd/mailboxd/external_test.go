@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -78,6 +79,14 @@ func (a *httpAgent) posts() []string {
 	return slices.Clone(a.keys)
 }
 
+// newUnwatched returns a manager that wants no sign of life, which nobody would read during a test.
+func newUnwatched(t *testing.T) *manager {
+	t.Helper()
+	m := newManager(t)
+	m.env = append(m.env, "WATCHDOG_USEC=")
+	return m
+}
+
 // killHosts kills the hosts of the runs of a mailbox, as they wait for their services.
 func (m *manager) killHosts() {
 	for _, pid := range processesWith("environ", "MAILBOX_RUN_DIR="+m.dir+"/") {
@@ -95,7 +104,7 @@ func (m *manager) killAll(serve *os.Process) {
 }
 
 func TestNoKillOfHostOrDaemonLeadsToASecondPostOfARun(t *testing.T) {
-	m, a := newManager(t), newHTTPAgent(t)
+	m, a := newUnwatched(t), newHTTPAgent(t)
 	m.configure(fmt.Sprintf(`agents:
   - {id: plain, http: {url: %[1]s/json}, backoff: 10ms}
   - {id: again, http: {url: %[1]s/json}, backoff: 10ms, idempotent: true}
@@ -153,7 +162,7 @@ func TestNoKillOfHostOrDaemonLeadsToASecondPostOfARun(t *testing.T) {
 }
 
 func TestAServiceIsShownCheckedAndApproved(t *testing.T) {
-	m, a := newManager(t), newHTTPAgent(t)
+	m, a := newUnwatched(t), newHTTPAgent(t)
 	const token = "t0ken-of-the-service"
 	m.env = append(m.env, "STUB_TOKEN="+token)
 	config := func(path string) string {
@@ -203,6 +212,35 @@ func TestAServiceIsShownCheckedAndApproved(t *testing.T) {
 	if err != nil || found != "" {
 		t.Errorf("the token is in %q, %v; want it in no file", found, err)
 	}
+}
+
+// The server is mailboxd mcp, which every test has.
+func TestAToolOfAServerIsAnAgent(t *testing.T) {
+	m := newUnwatched(t)
+	m.configure(`tools: [{id: self, command: [mailboxd, mcp], env: [AINL_AGENT_ROOT, XDG_STATE_HOME, XDG_CONFIG_HOME]}]
+agents:
+  - {id: lister, mcp: {server: self, tool: list_tasks, arguments: {requester: "{{.Description}}"}}}
+  - {id: wrong, mcp: {server: self, tool: no_such_tool}}
+`)
+	file := filepath.Join(m.dir, "config.yaml")
+	serve := m.start()
+	m.run("send", "--agent", "lister", "--type", "work", "--id", "t1", "--description", "nobody")
+	if result := m.awaitFile("box/results/t1.json"); !strings.Contains(result, `"status": "ok"`) || !strings.Contains(result, `"tasks": []`) {
+		t.Errorf("result %s; want what the tool returned", result)
+	}
+	m.run("send", "--agent", "wrong", "--type", "work", "--id", "t2")
+	if result := m.awaitFile("box/results/t2.json"); !strings.Contains(result, "has no tool no_such_tool; it has ") {
+		t.Errorf("result %s; want which tools there are", result)
+	}
+	cmd := exec.Command("mailboxd", "doctor", "--json", "--config", file)
+	cmd.Env = m.env
+	out, _ := cmd.Output() // it fails, since an agent is wrong
+	for _, want := range []string{"the tool list_tasks of self, which has ", "the server self has no tool no_such_tool"} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("doctor printed %s; want %q", out, want)
+		}
+	}
+	m.stop(serve)
 }
 
 // awaitOutput runs a command until it prints a text.

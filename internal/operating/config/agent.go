@@ -183,7 +183,7 @@ func (c *Config) binding(e Entry) agent.Binding {
 		b.Cwd, b.Env = c.Resolve(w.Cwd), w.Env
 		c.resolveCommand(b.Worker.Command)
 	}
-	if service, env := serviceOf(e); service != nil {
+	if service, env := serviceOf(c, e); service != nil {
 		b.Service, b.Env = service, append(env, b.Env...)
 	}
 	b.Sandbox = c.sandboxOf(e)

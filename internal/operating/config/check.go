@@ -65,6 +65,7 @@ func (c *Config) checkValues() []error {
 	}
 	checks = append(checks, c.Policy.check(c.Agents)...)
 	checks = append(checks, c.checkWorktrees())
+	checks = append(checks, checkTools(c.Tools, c.written)...)
 	for i, entry := range c.written {
 		checks = append(checks, entry.check(fmt.Sprintf("agents[%d]", i))...)
 		checks = append(checks, c.checkSandbox(fmt.Sprintf("agents[%d]", i), entry)...)

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/viper"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/running/external"
 	"mailboxd/mailbox"
 )
 
@@ -35,18 +36,19 @@ type Config struct {
 	Senders    []Sender    `mapstructure:"senders"`
 	Signatures []Signature `mapstructure:"signatures"`
 
-	Oversight Oversight  `mapstructure:"oversight"`
-	Policy    Policy     `mapstructure:"policy"`
-	Notify    Notify     `mapstructure:"notify"`
-	Notice    Notice     `mapstructure:"notice"`
-	Metrics   Metrics    `mapstructure:"metrics"`
-	Seal      Seal       `mapstructure:"seal"`
-	Audit     Audit      `mapstructure:"audit"`
-	Web       Web        `mapstructure:"web"`
-	Workflows []Workflow `mapstructure:"workflows"`
-	Agents    []Entry    `mapstructure:"agents"`
-	Groups    []Group    `mapstructure:"groups"`
-	Routing   Routing    `mapstructure:"routing"`
+	Oversight Oversight         `mapstructure:"oversight"`
+	Policy    Policy            `mapstructure:"policy"`
+	Notify    Notify            `mapstructure:"notify"`
+	Notice    Notice            `mapstructure:"notice"`
+	Metrics   Metrics           `mapstructure:"metrics"`
+	Seal      Seal              `mapstructure:"seal"`
+	Audit     Audit             `mapstructure:"audit"`
+	Web       Web               `mapstructure:"web"`
+	Workflows []Workflow        `mapstructure:"workflows"`
+	Tools     []external.Server `mapstructure:"tools"`
+	Agents    []Entry           `mapstructure:"agents"`
+	Groups    []Group           `mapstructure:"groups"`
+	Routing   Routing           `mapstructure:"routing"`
 
 	Conversation     Conversation `mapstructure:"conversation"`
 	StopAgentsOnExit bool         `mapstructure:"stop_agents_on_exit"`
@@ -129,6 +131,7 @@ func defaults(v *viper.Viper) {
 		"audit.anchor.file":                      "",
 		"audit.anchor.command":                   []string{},
 		"workflows":                              []any{},
+		"tools":                                  []any{},
 		"agents":                                 []any{},
 		"approvers":                              []any{},
 		"approvers_file":                         "",

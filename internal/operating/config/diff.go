@@ -37,7 +37,7 @@ func (c Config) ReadAll() (Loaded, error) {
 // reloadable are the sections that a daemon takes from the file while it runs. It reads
 // the others when it starts.
 var reloadable = []string{
-	"agents", "approval", "approvers", "approvers_file", "conversation", "groups", "policy", "routing", "senders", "signatures", "workflows",
+	"agents", "approval", "approvers", "approvers_file", "conversation", "groups", "policy", "routing", "senders", "signatures", "tools", "workflows",
 }
 
 // Reload returns what a running daemon has in force after it read next: the sections that

@@ -25,6 +25,7 @@ type Entry struct {
 	Exec           Exec          `mapstructure:"exec"`
 	Worker         Worker        `mapstructure:"worker"`
 	HTTP           *HTTP         `mapstructure:"http"`    // nil: it is no HTTP service
+	MCP            *MCP          `mapstructure:"mcp"`     // nil: it is no tool of an MCP server
 	Inbox          *Inbox        `mapstructure:"inbox"`   // nil: the agent is run
 	Sandbox        *Sandbox      `mapstructure:"sandbox"` // nil: none
 	ACP            *ACP          `mapstructure:"acp"`     // nil: it doesn't ask about calls
@@ -168,7 +169,7 @@ func (e Entry) check(key string) []error {
 	}
 	if e.ACP != nil {
 		checks = append(checks, e.ACP.check(key+".acp")...)
-		if e.Inbox != nil || len(e.Worker.Command) > 0 || e.HTTP != nil {
+		if e.Inbox != nil || len(e.Worker.Command) > 0 || e.HTTP != nil || e.MCP != nil {
 			checks = append(checks, wrong(key+".acp", "is for exec agents only"))
 		}
 	}
@@ -200,7 +201,7 @@ func fillAgent(from, to reflect.Value) (any, error) {
 			entry.Exec.Output, entry.Exec.Stdin = "", ""
 		}
 		if fields["http"] != nil {
-			entry.Retries = serviceRetries
+			entry.Retries = 2 // another attempt may still find the answer of the service
 		}
 		to.Set(reflect.ValueOf(entry))
 	}

@@ -32,6 +32,7 @@ func (r *reading) checkPrograms() {
 		}
 		r.add(Lacks, program(key, notify.Waits))
 	}
+	r.checkServers()
 	r.add(Lacks, program("notify.finished", notify.Finished), program("notify.failed", notify.Failed))
 	for _, m := range firstReplicas(c.ReadAgents()) {
 		r.add(Lacks, m.lacks()...)
@@ -84,9 +85,15 @@ func (m Agent) unset() (errs []error) {
 	if h := m.Entry.HTTP; h != nil {
 		errs = append(errs, unsetBearer(keyOf(m, "http"), h.BearerEnv))
 	}
-	for i, entry := range env {
+	return append(errs, unsetEnv(env, keyOf(m, part+".env[%d]"), "agent")...)
+}
+
+// unsetEnv returns the variables of a list that aren't set. The key has a place for the number.
+func unsetEnv(list []string, key, who string) (errs []error) {
+	for i, entry := range list {
 		if _, set := os.LookupEnv(entry); !set && entry != "" && !strings.Contains(entry, "=") {
-			errs = append(errs, wrong(keyOf(m, fmt.Sprintf("%s.env[%d]", part, i)), "%s is not set here, so the agent does not get it: set it where serve runs, or remove it", entry))
+			errs = append(errs, wrong(fmt.Sprintf(key, i),
+				"%s is not set here, so the %s does not get it: set it where serve runs, or remove it", entry, who))
 		}
 	}
 	return errs

@@ -99,6 +99,8 @@ func (g generator) typeOf(field reflect.Type, key string) object {
 	case field == reflect.TypeFor[*Worktree]():
 		g.bare = true
 		return object{"anyOf": []object{{"type": "boolean"}, g.section(field.Elem(), key+".")}}
+	case field == reflect.TypeFor[Arguments]():
+		return object{"type": []string{"object", "null"}}
 	case field.Kind() == reflect.Pointer:
 		g.bare = true
 		return g.typeOf(field.Elem(), key)

@@ -1,9 +1,8 @@
 package config
 
 import (
-	"net/url"
 	"reflect"
-	"regexp"
+	"slices"
 	"time"
 
 	"mailboxd/internal/decisions/task"
@@ -19,50 +18,38 @@ type HTTP struct {
 	IdleTimeout   time.Duration `mapstructure:"idle_timeout"`
 }
 
-// httpDefaults has the defaults of the section.
-func httpDefaults() HTTP {
-	return HTTP{Mode: string(task.ServiceJSON), HeaderTimeout: 5 * time.Minute, IdleTimeout: 5 * time.Minute}
-}
-
-// serviceRetries is the default of retries for an HTTP service, whose answer another attempt may
-// still find.
-const serviceRetries = 2
-
 // fillHTTP is a decoding hook like fillAgent for the section.
 func fillHTTP(from, to reflect.Value) (any, error) {
 	if to.Type() == reflect.TypeFor[HTTP]() && from.Kind() == reflect.Map {
-		to.Set(reflect.ValueOf(httpDefaults()))
+		to.Set(reflect.ValueOf(HTTP{Mode: string(task.ServiceJSON), HeaderTimeout: 5 * time.Minute, IdleTimeout: 5 * time.Minute}))
 	}
 	return from.Interface(), nil
 }
 
-var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-
-// checkAddress checks the address of a service and the variable with its token.
-func checkAddress(key, address, bearer string) (checks []error) {
-	if err := external.CheckURL(address); err != nil {
-		shown := address
-		if u, err := url.Parse(address); err == nil {
-			shown = u.Redacted()
-		}
-		checks = append(checks, wrong(key+".url", "%q %v", shown, err))
+// check refuses what no service can be asked with.
+func (h *HTTP) check(key string) []error {
+	checks := []error{
+		choice(key+".mode", h.Mode),
+		atLeast(key+".header_timeout", int64(h.HeaderTimeout), 0), atLeast(key+".idle_timeout", int64(h.IdleTimeout), 0),
 	}
-	if bearer != "" && !variableName.MatchString(bearer) {
-		checks = append(checks, wrong(key+".bearer_env", "%q is not the name of a variable", bearer))
+	for _, p := range external.CheckAddress(h.URL, h.BearerEnv) {
+		checks = append(checks, wrong(key+"."+p.Key, "%s", p.Text))
 	}
 	return checks
 }
 
-// check refuses what no service can be asked with.
-func (h *HTTP) check(key string) []error {
-	return append(checkAddress(key, h.URL, h.BearerEnv),
-		choice(key+".mode", h.Mode),
-		atLeast(key+".header_timeout", int64(h.HeaderTimeout), 0), atLeast(key+".idle_timeout", int64(h.IdleTimeout), 0))
-}
-
 // serviceOf returns what is asked instead of a program, and the variables that its host gets; nil for
 // a program.
-func serviceOf(e Entry) (s *task.Service, env []string) {
+func serviceOf(c *Config, e Entry) (s *task.Service, env []string) {
+	if m := e.MCP; m != nil {
+		server := external.Server{ID: m.Server} // checkTools says that there is none
+		if i := slices.IndexFunc(c.Tools, func(s external.Server) bool { return s.ID == m.Server }); i >= 0 {
+			server = c.Tools[i]
+		}
+		s, env = server.Tool(m.Tool, string(m.Arguments))
+		s.Idempotent = e.Idempotent
+		c.resolveCommand(s.Command)
+	}
 	if h := e.HTTP; h != nil {
 		s = &task.Service{
 			URL: h.URL, BearerEnv: h.BearerEnv, Mode: task.ServiceMode(h.Mode),

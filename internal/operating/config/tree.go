@@ -168,7 +168,7 @@ func (t *tree) value(n *yaml.Node, key string, want reflect.Type) {
 	for want.Kind() == reflect.Pointer {
 		want = want.Elem()
 	}
-	problem := asWorktree(n, want)
+	problem := asWorktree(n, want) + asArguments(n, want)
 	actual := target(n)
 	switch {
 	case problem != "", isNull(actual):

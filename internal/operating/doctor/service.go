@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 
 	"mailboxd/internal/running/agent"
 	"mailboxd/internal/running/external"
@@ -12,6 +13,9 @@ import (
 // agentService connects to the service of an agent, and sends it no task.
 func (d *checker) agentService(ctx context.Context, b agent.Binding) (found, fix string, err error) {
 	s := b.Service
+	if s.Server != "" {
+		return d.agentTool(ctx, b)
+	}
 	if _, set := os.LookupEnv(s.BearerEnv); s.BearerEnv != "" && !set {
 		return "", "set it where mailboxd serve runs", fmt.Errorf("the variable %s with its token is not set here", s.BearerEnv)
 	}
@@ -20,4 +24,17 @@ func (d *checker) agentService(ctx context.Context, b agent.Binding) (found, fix
 		return "", "start the service, or correct http.url in " + d.Config, fmt.Errorf("%s can't be reached: %w", s.URL, err)
 	}
 	return fmt.Sprintf("%s, connects to %s", s.URL, at), "", nil
+}
+
+// agentTool starts the server of an agent's tool, and looks for the tool. It calls none.
+func (d *checker) agentTool(ctx context.Context, b agent.Binding) (found, fix string, err error) {
+	s := b.Service
+	tools, err := agent.ToolsOf(ctx, b)
+	if err != nil {
+		return "", "correct the server in the section tools of " + d.Config, fmt.Errorf("the server %s doesn't list its tools: %w", s.Server, err)
+	}
+	if !slices.Contains(tools, s.Tool) {
+		return "", "correct mcp.tool in " + d.Config, fmt.Errorf("the server %s has no tool %s; it has %q", s.Server, s.Tool, tools)
+	}
+	return fmt.Sprintf("the tool %s of %s, which has %d", s.Tool, s.Server, len(tools)), "", nil
 }

@@ -5,10 +5,11 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"mailboxd/internal/running/runner"
 )
 
 // A process is the agent's.
@@ -16,14 +17,14 @@ type process struct {
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
 	stdout *os.File
-	stderr *tail
+	stderr *runner.Tail
 	exited chan struct{}
 	wait   sync.WaitGroup
 }
 
 // startProcess starts the agent in a process group of its own, so that all of it can be ended.
 func startProcess(o Options) (*process, error) {
-	p := &process{stderr: &tail{also: o.Stderr}, exited: make(chan struct{})}
+	p := &process{stderr: &runner.Tail{Also: o.Stderr}, exited: make(chan struct{})}
 	p.cmd = exec.Command(o.Argv[0], o.Argv[1:]...)
 	p.cmd.Dir, p.cmd.Stderr = o.Cwd, p.stderr
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -84,37 +85,8 @@ func (p *process) ending(itself bool) (words string) {
 	if itself {
 		words = fmt.Sprintf(" (%v)", p.cmd.ProcessState)
 	}
-	if last := p.stderr.text(); last != "" {
+	if last := p.stderr.Text(); last != "" {
 		words += "; its standard error ends with: " + last
 	}
 	return words
-}
-
-// maxTail is how much of the end of standard error a message has, in bytes.
-const maxTail = 1 << 10
-
-// A tail passes on what is written, and keeps its end.
-type tail struct {
-	also io.Writer
-
-	mu   sync.Mutex // guards what follows
-	kept []byte
-}
-
-// Write never fails, so that the agent goes on without its standard error.
-func (t *tail) Write(text []byte) (int, error) {
-	if t.also != nil {
-		_, _ = t.also.Write(text)
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.kept = append(t.kept, text[max(0, len(text)-maxTail):]...)
-	t.kept = append([]byte(nil), t.kept[max(0, len(t.kept)-maxTail):]...)
-	return len(text), nil
-}
-
-func (t *tail) text() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return strings.TrimSpace(strings.ToValidUTF8(string(t.kept), ""))
 }

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -169,4 +170,14 @@ func (b Binding) serviceFailure(j task.Job, reply answer, failure envelope.Error
 func (b Binding) mayAskAgain(j task.Job) bool {
 	state, _ := sent(j)
 	return b.Service != nil && state != sentUnknown
+}
+
+// ToolsOf lists the tools of the server whose tool an agent is. It starts the server as a run does,
+// and calls no tool.
+func ToolsOf(ctx context.Context, b Binding) ([]string, error) {
+	env, wrong := inherit(b.Env, os.LookupEnv)
+	if wrong != nil {
+		return nil, wrong
+	}
+	return external.Tools(ctx, *b.Service, env, os.Getenv(b.Service.BearerEnv))
 }

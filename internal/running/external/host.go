@@ -55,6 +55,8 @@ func (h *host) ask(ctx context.Context) Result {
 		return h.poll(ctx)
 	case known && !h.Service.Idempotent:
 		return h.lost("an earlier run ended before it had the answer")
+	case h.Service.Server != "":
+		return h.callTool(ctx)
 	}
 	h.record.To, h.record.Sent = h.Service.URL, time.Now()
 	if err := h.record.write(h.Dir); err != nil {
@@ -75,14 +77,22 @@ func (h *host) open() (known bool, err error) {
 	if !known {
 		h.record.Key = h.RunID
 	}
+	return known, h.address()
+}
+
+// address reads the address, unless the service is a child of the host.
+func (h *host) address() (err error) {
+	if len(h.Service.Command) > 0 {
+		return nil
+	}
 	if err := CheckURL(h.Service.URL); err != nil {
-		return known, fmt.Errorf("url: %s %w", h.Service.URL, err)
+		return fmt.Errorf("url: %s %w", h.Service.URL, err)
 	}
 	h.to, err = url.Parse(h.Service.URL)
 	if err == nil {
 		h.client = newClient(h.Options, h.to.Scheme == "http")
 	}
-	return known, err
+	return err
 }
 
 // lost returns the result of a request whose answer will never be known.

@@ -30,10 +30,11 @@ const (
 // Options are what a host knows of its run.
 type Options struct {
 	Service task.Service
-	Request []byte // the AgentTaskRequest
-	Dir     string // the run directory, for the record
-	RunID   string // the key of the request, unless the record has an earlier one
-	Bearer  string // the token; "": none
+	Request []byte   // the AgentTaskRequest
+	Dir     string   // the run directory, for the record
+	RunID   string   // the key of the request, unless the record has an earlier one
+	Bearer  string   // the token; "": none
+	Env     []string // of the host, for a server that is its child
 
 	Progress string // the file for progress; "": none
 	Stdout   io.Writer
@@ -53,7 +54,7 @@ func Arguments(s task.Service) ([]string, error) {
 // standard input, and the token is in the environment.
 func Main(args []string) error {
 	o := Options{
-		Dir: os.Getenv(runner.DirVariable), RunID: os.Getenv(runVariable), Progress: os.Getenv(progressVariable),
+		Dir: os.Getenv(runner.DirVariable), RunID: os.Getenv(runVariable), Progress: os.Getenv(progressVariable), Env: os.Environ(),
 		Stdout: os.Stdout, Stderr: os.Stderr,
 	}
 	if len(args) != 1 || o.Dir == "" || o.RunID == "" {
