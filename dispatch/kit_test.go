@@ -20,6 +20,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/decisions/task"
 	"mailboxd/internal/running/runner"
+	"mailboxd/internal/stores/artifact"
 	"mailboxd/internal/stores/ledger"
 	"mailboxd/internal/testtools/slowtest"
 	"mailboxd/mailbox"
@@ -99,7 +100,7 @@ func (e *engine) start() {
 	e.must(err)
 	memory, _, err := ledger.Open(state.LedgerPath())
 	e.must(err)
-	e.parts = store.Parts{Box: box, State: state, Ledger: memory}
+	e.parts = store.Parts{Box: box, State: state, Ledger: memory, Artifacts: artifact.In(state.Path(), 0)}
 	e.Dispatcher, err = dispatch.Open(e.t.Context(), e.parts, e.functions(), e.opts)
 	e.must(err)
 	if e.givesUp {

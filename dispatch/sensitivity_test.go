@@ -1,11 +1,13 @@
 package dispatch_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/stores/artifact"
 )
 
 // upTo is a policy by which an agent sees at most what is internal, and those who
@@ -40,6 +42,32 @@ func TestWhatIsHandedOnIsAsSensitiveAsWhatItComesFrom(t *testing.T) {
 	s.wantEnd("T1.1.1", envelope.Rejected, envelope.PolicyViolation)
 	if got := s.runs("lead")[0].Task.Sensitivity; got != envelope.Confidential {
 		t.Errorf("lead runs with what is %s; want confidential", got)
+	}
+	if len(s.runs("clerk")) != 0 {
+		t.Error("clerk ran; want it to see nothing")
+	}
+}
+
+// AINL-44, CLUTCH-73: what a request says of itself is no way round an artifact, for its run and for the tasks below.
+func TestATaskIsAsSensitiveAsItsArtifacts(t *testing.T) {
+	s := newStage(t)
+	s.cast("pm", says(task.Children, notice("pm", "T1.1", "clerk", "count them")), answers("not by clerk"))
+	s.cast("clerk", answers("never"))
+	s.judge = upTo("pm")
+	s.start()
+	e, err := s.parts.Artifacts.Put(strings.NewReader("a secret"), artifact.MaxRun)
+	s.must(err)
+	s.must(s.parts.Artifacts.SetNote(e.Digest, artifact.Note{Sensitivity: "confidential"}))
+	refs := `"refs":[{"kind":"file","uri":"` + envelope.ArtifactURI(e.Digest) + `"}]`
+	for id, agent := range map[string]string{"T1": "pm", "T2": "clerk"} {
+		s.say(strings.Replace(request(id, agent, `"sensitivity":"public"`), `"refs":[]`, refs, 1))
+	}
+	s.must(s.Idle(t.Context()))
+	s.wantEnd("T1", envelope.OK, "")
+	s.wantEnd("T1.1", envelope.Rejected, envelope.PolicyViolation)
+	s.wantEnd("T2", envelope.Rejected, envelope.PolicyViolation)
+	if got := s.runs("pm")[0].Task.Sensitivity; got != envelope.Confidential {
+		t.Errorf("pm runs with what is %s; want confidential", got)
 	}
 	if len(s.runs("clerk")) != 0 {
 		t.Error("clerk ran; want it to see nothing")

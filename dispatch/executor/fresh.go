@@ -38,8 +38,9 @@ func NewFreshTasks() *FreshTasks {
 
 // Keep adds a submission that was queued, if there is room.
 func (f *FreshTasks) Keep(c *exchange.Submission) {
-	if c.Row.State != task.Queued || c.Row.Replaces || c.Row.Dialect != envelope.AINL || c.Row.Parent != 0 {
-		return // other tasks inherit from a parent or need another decoding
+	if c.Row.State != task.Queued || c.Row.Replaces || c.Row.Dialect != envelope.AINL || c.Row.Parent != 0 ||
+		len(envelope.ArtifactsOf(c.Task.Refs)) > 0 {
+		return // other tasks inherit from a parent or from artifacts, or need another decoding
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
