@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
-
-	"mailboxd/internal/testtools/fault"
 )
 
 // RecordFile is the file of a run directory that has what was sent to a service.
@@ -81,9 +79,7 @@ func writeSynced(path string, text []byte) error {
 	}
 	_, err = file.Write(text)
 	if err == nil {
-		if err = file.Sync(); err == nil {
-			fault.Synced("external-record", file)
-		}
+		err = file.Sync()
 	}
 	return errors.Join(err, file.Close())
 }
@@ -93,8 +89,5 @@ func syncDir(path string) error {
 	if err != nil {
 		return err
 	}
-	if err = dir.Sync(); err == nil {
-		fault.Synced("external-record-named", dir)
-	}
-	return errors.Join(err, dir.Close())
+	return errors.Join(dir.Sync(), dir.Close())
 }
