@@ -68,6 +68,7 @@ var pure = map[string][]string{
 
 	"version": nil,
 
+	"artifact ls":    nil,
 	"service status": nil,
 	"config check":   nil,
 	"config show":    nil,
@@ -102,7 +103,8 @@ func TestAskedForJSONEveryVerbPrintsNothingElse(t *testing.T) {
 	bundle, key := filepath.Join(dir, "run.tar"), filepath.Join(dir, "owner.pub")
 	public, err := output("keys", "export")
 	_, exportErr := output("export", "t2", "-o", bundle)
-	if err := errors.Join(err, exportErr, os.WriteFile(key, []byte(public), 0o600)); err != nil {
+	_, putErr := output("artifact", "put", file, "--sensitivity", "public")
+	if err := errors.Join(err, exportErr, putErr, os.WriteFile(key, []byte(public), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	every(rootCommand(), func(cmd *cobra.Command) {
