@@ -83,7 +83,8 @@ func TestCancelTreeEndsWhatIsOpenBelowATaskThatIsDone(t *testing.T) {
 	}
 	cancelled, err := e.CancelTree(t.Context(), "top", core.By{Who: "ada"})
 	if got := idsOf(cancelled); err != nil || !slices.Equal(got, []string{"grandchild"}) {
-		t.Errorf("CancelTree(top) = %v, %v; want grandchild", got, err)
+		row := e.row("grandchild")
+		t.Errorf("CancelTree(top) = %v, %v; want grandchild, which is %s %s %v\n%s", got, err, row.State, row.Kind, row.Reasons, e.log.String())
 	}
 }
 
