@@ -214,8 +214,9 @@ func waitFilters() []client.Filter {
 
 // waitersIn counts the tasks that wait for a person.
 func waitersIn(ctx context.Context, daemon *client.Client) (w waiters, err error) {
-	for i, n := range []*int{&w.Review, &w.Held, &w.Running, &w.Lost} {
-		if *n, err = daemon.Count(ctx, waitFilters()[i]); err != nil {
+	counts := []*int{&w.Review, &w.Held, &w.Running, &w.Lost}
+	for i, filter := range waitFilters() {
+		if *counts[i], err = daemon.Count(ctx, filter); err != nil {
 			return waiters{}, err
 		}
 	}

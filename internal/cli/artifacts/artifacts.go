@@ -181,7 +181,7 @@ func (m Mailbox) Verify(w io.Writer, names []string) error {
 	if bad > 0 {
 		return &exit.Error{Code: exit.Failed}
 	}
-	_, err := fmt.Fprintf(w, "%d artifacts are what their names say\n", len(digests))
+	_, err := fmt.Fprintf(w, "artifacts that are what their names say: %d\n", len(digests))
 	return err
 }
 

@@ -2,8 +2,6 @@ package view
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"maps"
@@ -135,7 +133,7 @@ func Programs(p client.Plan) []Program {
 		switch {
 		case covered && content != "":
 			return Program{name, path, ", " + ContentWords(content)}
-		case shown && isDigest(version):
+		case shown && envelope.IsDigest(version):
 			return Program{name, path, ", by its path, " + ContentWords(version) + " when asked"}
 		case shown:
 			return Program{name, path, ", by its path, version " + cmp.Or(version, "unknown")}
@@ -158,15 +156,9 @@ func VariableNames(p client.Plan) string {
 	return strings.Join(slices.Sorted(maps.Keys(p.Env)), ", ")
 }
 
-// isDigest reports whether a text is a SHA-256 in hexadecimal.
-func isDigest(text string) bool {
-	sum, err := hex.DecodeString(text)
-	return err == nil && len(sum) == sha256.Size
-}
-
 // ContentWords names the content of a file: by a digest, which is shortened, or by other words.
 func ContentWords(content string) string {
-	if isDigest(content) {
+	if envelope.IsDigest(content) {
 		return "sha256 " + shortDigest(content)
 	}
 	return content
