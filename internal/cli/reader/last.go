@@ -11,6 +11,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
+	"mailboxd/internal/stores/dirtree"
 	"mailboxd/mailbox"
 )
 
@@ -30,7 +31,7 @@ const maxUnread = 1 << 20
 // the daemon has not read; "" for none. Without it, a task that was just sent would not be
 // the newest one.
 func (r *Reader) unread(ctx context.Context) envelope.ID {
-	file, err := OpenRegular(filepath.Join(r.Root, mailbox.OwnTasks))
+	file, err := dirtree.OpenRegular(filepath.Join(r.Root, mailbox.OwnTasks))
 	if err != nil {
 		return ""
 	}

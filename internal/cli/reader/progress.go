@@ -3,12 +3,8 @@ package reader
 import (
 	"bytes"
 	"context"
-	"fmt"
-	"os"
 	"path/filepath"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/access/client"
@@ -18,6 +14,7 @@ import (
 	"mailboxd/internal/decisions/task"
 	"mailboxd/internal/running/runner"
 	"mailboxd/internal/running/transcript"
+	"mailboxd/internal/stores/dirtree"
 )
 
 // Progress describes in a line where a task is, with the last line that its agent wrote.
@@ -107,7 +104,7 @@ type end struct {
 }
 
 func endOf(path string) (e end) {
-	file, err := OpenRegular(path)
+	file, err := dirtree.OpenRegular(path)
 	if err != nil {
 		return end{}
 	}
@@ -133,21 +130,4 @@ func endOf(path string) (e end) {
 func lastOf(text []byte) string {
 	text = bytes.TrimSpace(text)
 	return string(text[bytes.LastIndexAny(text, "\r\n")+1:])
-}
-
-// OpenRegular opens a regular file. It follows no link and never blocks.
-func OpenRegular(path string) (*os.File, error) {
-	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	info, err := file.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("open %s: is not a regular file", path)
-	}
-	if err != nil {
-		file.Close()
-		return nil, err
-	}
-	return file, nil
 }

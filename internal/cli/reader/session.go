@@ -14,6 +14,7 @@ import (
 	"mailboxd/internal/running/agent"
 	"mailboxd/internal/running/runner"
 	"mailboxd/internal/running/transcript"
+	"mailboxd/internal/stores/dirtree"
 )
 
 // maxBegin limits how much of an output is read for the session.
@@ -85,7 +86,7 @@ func programOf(argv []string, looksLike string) string {
 
 // sessionOf reads the session from the beginning of a run's output.
 func sessionOf(dir string) transcript.Session {
-	file, err := OpenRegular(filepath.Join(dir, runner.StdoutFile))
+	file, err := dirtree.OpenRegular(filepath.Join(dir, runner.StdoutFile))
 	if err != nil {
 		return transcript.Session{}
 	}

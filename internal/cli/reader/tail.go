@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"mailboxd/internal/stores/dirtree"
 	"mailboxd/watcher"
 )
 
@@ -78,7 +79,7 @@ type followedFile struct {
 // copy opens the file carefully, since an agent can replace it.
 func (g *followedFile) copy() error {
 	if g.file == nil {
-		file, err := OpenRegular(g.path)
+		file, err := dirtree.OpenRegular(g.path)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}

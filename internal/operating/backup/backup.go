@@ -20,7 +20,6 @@ import (
 	"mailboxd/internal/decisions/task"
 	"mailboxd/internal/stores/dirtree"
 	"mailboxd/internal/stores/ledger"
-	"mailboxd/internal/stores/worktree"
 	"mailboxd/mailbox"
 )
 
@@ -219,7 +218,7 @@ func (r *Record) write(dir string) error {
 	if err != nil {
 		return err
 	}
-	return worktree.WriteFile(filepath.Join(dir, recordName), append(text, '\n'))
+	return dirtree.WriteFile(filepath.Join(dir, recordName), append(text, '\n'))
 }
 
 // ReadRecord reads the record of a backup.

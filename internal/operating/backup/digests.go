@@ -24,7 +24,6 @@ import (
 
 	"mailboxd/internal/cli/term"
 	"mailboxd/internal/stores/dirtree"
-	"mailboxd/internal/stores/worktree"
 )
 
 // configName is a directory that a person may add to a backup, with the configuration. Restore
@@ -186,7 +185,7 @@ func (r *Record) writeDigests(ctx context.Context, dir string) error {
 	}
 	sum := sha256.Sum256(text.Bytes())
 	r.Digests = hex.EncodeToString(sum[:])
-	return worktree.WriteFile(filepath.Join(dir, digestsName), text.Bytes())
+	return dirtree.WriteFile(filepath.Join(dir, digestsName), text.Bytes())
 }
 
 // An EditedError says that a backup isn't what it was when it was made.

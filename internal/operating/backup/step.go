@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mailboxd/internal/stores/dirtree"
-	"mailboxd/internal/stores/worktree"
 	"mailboxd/mailbox"
 )
 
@@ -34,7 +33,7 @@ func (s step) noteText(adopted bool) string {
 // note writes the note. With adopted, the new state belongs to the new mailbox, and only the
 // old directories are to be removed.
 func (s step) note(adopted bool) error {
-	return worktree.WriteFile(s.notePath(), []byte(s.noteText(adopted)))
+	return dirtree.WriteFile(s.notePath(), []byte(s.noteText(adopted)))
 }
 
 // hasNote reports whether the new directory, or what is beside it, is a copy of the old one.

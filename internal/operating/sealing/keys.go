@@ -14,8 +14,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"mailboxd/internal/stores/dirtree"
 	"mailboxd/internal/stores/seal"
-	"mailboxd/internal/stores/worktree"
 	"mailboxd/internal/testtools/fault"
 )
 
@@ -49,7 +49,7 @@ func (o Options) write(name string, text []byte) error {
 			return err
 		}
 	}
-	if err := worktree.WriteFile(o.path(name), text); err != nil {
+	if err := dirtree.WriteFile(o.path(name), text); err != nil {
 		return err
 	}
 	fault.SyncedAt("key-file-synced", o.path(name))

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+
+	"mailboxd/internal/stores/dirtree"
 )
 
 // RecordFile is the file of a run directory that has what was sent to a service.
@@ -56,38 +58,13 @@ func (r Record) write(dir string) error {
 	if err != nil {
 		return err
 	}
-	file := filepath.Join(dir, RecordFile)
-	if err := writeSynced(file+".tmp", append(text, '\n')); err != nil {
-		return fmt.Errorf("write %s: %w", RecordFile, err)
-	}
-	if err := os.Rename(file+".tmp", file); err != nil {
-		return fmt.Errorf("write %s: %w", RecordFile, err)
-	}
-	for range 3 {
-		if err := syncDir(dir); err != nil {
-			return fmt.Errorf("write %s: %w", RecordFile, err)
-		}
+	err = dirtree.WriteFile(filepath.Join(dir, RecordFile), append(text, '\n'))
+	for range 2 {
 		dir = filepath.Dir(dir)
+		err = errors.Join(err, dirtree.SyncDir(dir))
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", RecordFile, err)
 	}
 	return nil
-}
-
-func writeSynced(path string, text []byte) error {
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(text)
-	if err == nil {
-		err = file.Sync()
-	}
-	return errors.Join(err, file.Close())
-}
-
-func syncDir(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }

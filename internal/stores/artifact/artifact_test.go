@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mailboxd/internal/stores/artifact"
+	"mailboxd/internal/stores/dirtree"
 	"mailboxd/internal/testtools/fault"
 )
 
@@ -209,7 +210,7 @@ func TestOnlyARegularFileWithoutALinkInItsPathIsTakenFromADirectory(t *testing.T
 	for name, want := range map[string]error{
 		"real/file": nil, "out/a\nb": nil, "empty": nil, "./real/file": nil, "real//file": nil,
 		"link": artifact.ErrLink, "dir/file": artifact.ErrLink, "away": artifact.ErrLink, "up/x": artifact.ErrLink, "loop": artifact.ErrLink,
-		"fifo": artifact.ErrNotRegular, "out": artifact.ErrNotRegular, ".": artifact.ErrNotRegular,
+		"fifo": dirtree.ErrNotRegular, "out": dirtree.ErrNotRegular, ".": dirtree.ErrNotRegular,
 		"none": fs.ErrNotExist, "out/none": fs.ErrNotExist, "real/file/x": unix.ENOTDIR,
 		"../x": fs.ErrPermission, "/etc/passwd": fs.ErrPermission, "": fs.ErrPermission, "out/../../x": fs.ErrPermission,
 		strings.Repeat("x", 300): unix.ENAMETOOLONG,

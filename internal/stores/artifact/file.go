@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"mailboxd/internal/stores/dirtree"
 )
 
 // Reasons why a file of a run is not published.
@@ -44,7 +46,7 @@ func (s *Store) PutFile(root *os.Root, name string, most int64) (e Entry, err er
 func (s *Store) PutPath(path string) (e Entry, err error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err == nil {
-		file, err = regular(file)
+		file, err = dirtree.Regular(file)
 	}
 	if err != nil {
 		return e, &FileError{err}
@@ -88,11 +90,11 @@ func openBelow(root *os.Root, name string) (*os.File, error) {
 		last = info
 	}
 	if !last.Mode().IsRegular() {
-		return nil, ErrNotRegular
+		return nil, dirtree.ErrNotRegular
 	}
 	file, err := root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err == nil {
-		file, err = regular(file)
+		file, err = dirtree.Regular(file)
 	}
 	if err != nil {
 		return nil, err

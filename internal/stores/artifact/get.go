@@ -9,7 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"golang.org/x/sys/unix"
+	"mailboxd/internal/stores/dirtree"
 )
 
 // Verify reads an artifact. The error wraps ErrChanged if its bytes are not those that its name
@@ -59,8 +59,8 @@ func (s *Store) read(digest string, to io.Writer, most int64) (Entry, error) {
 	if err != nil {
 		return e, err
 	}
-	file, err := openRegular(s.path(digest))
-	if errors.Is(err, ErrNotRegular) {
+	file, err := dirtree.OpenRegular(s.path(digest))
+	if errors.Is(err, dirtree.ErrNotRegular) {
 		err = ErrChanged
 	}
 	if err != nil {
@@ -77,30 +77,6 @@ func (s *Store) read(digest string, to io.Writer, most int64) (Entry, error) {
 	}
 	e.Size = read.Size
 	return e, nil
-}
-
-// ErrNotRegular says that a file is a directory, a FIFO, a socket or a device.
-var ErrNotRegular = errors.New("is not a regular file")
-
-// openRegular opens a regular file at a path whose last element is no link.
-func openRegular(path string) (*os.File, error) {
-	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	return regular(file)
-}
-
-// regular returns an open file if it is regular, and else closes it.
-func regular(file *os.File) (*os.File, error) {
-	info, err := file.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = ErrNotRegular
-	}
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	return file, nil
 }
 
 // isMissing reports whether an error says that there is no file.

@@ -1,6 +1,6 @@
 // Package dirtree measures, copies and removes directories that other programs left, whatever
-// their depth and their modes. It follows no link. Work is linear in the number of entries: each
-// directory is opened relative to its parent.
+// their depth and their modes, and reads and writes whole files. It follows no link. Work is linear
+// in the number of entries: each directory is opened relative to its parent.
 package dirtree
 
 import (

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
+
+	"mailboxd/internal/stores/dirtree"
 )
 
 // PatchFile is the file of a patch in the directory of its run.
@@ -38,7 +40,7 @@ func (s Store) keep(file string, patch []byte) (k KeptPatch, err error) {
 	if k.File, err = filepath.Rel(s.Records, file); err != nil { // a state directory may move
 		return k, err
 	}
-	return k, WriteFile(file, patch)
+	return k, dirtree.WriteFile(file, patch)
 }
 
 // read reads a kept patch; nil for none.

@@ -26,6 +26,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+
+	"mailboxd/internal/stores/dirtree"
 )
 
 // A Store makes clones in one directory, and keeps a record of each in another one, which
@@ -122,7 +124,7 @@ func (s Store) write(c Clone) error {
 	if err != nil {
 		return fmt.Errorf("write record of worktree: %w", err)
 	}
-	return WriteFile(s.recordFile(c.Run), append(text, '\n'))
+	return dirtree.WriteFile(s.recordFile(c.Run), append(text, '\n'))
 }
 
 // Open returns the clone of a run, and whether there is one.
@@ -144,36 +146,6 @@ func (s Store) Open(run string) (c Clone, ok bool, err error) {
 		return Clone{}, false, fmt.Errorf("read record of worktree: %w", err)
 	}
 	return c, true, nil
-}
-
-// WriteFile puts a whole file in place, durably: beside it, synced, renamed, and the directory
-// synced.
-func WriteFile(path string, text []byte) (err error) {
-	dir := filepath.Dir(path)
-	file, err := os.CreateTemp(dir, ".new-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			os.Remove(file.Name())
-		}
-	}()
-	_, err = file.Write(text)
-	if err == nil {
-		err = file.Sync()
-	}
-	if err = errors.Join(err, file.Close()); err != nil {
-		return err
-	}
-	if err = os.Rename(file.Name(), path); err != nil {
-		return err
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // CheckDir returns why a directory can't have clones: it is inside the mailbox or the state

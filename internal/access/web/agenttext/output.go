@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"mailboxd/internal/cli/reader"
 	"mailboxd/internal/cli/view"
 	"mailboxd/internal/running/runner"
+	"mailboxd/internal/stores/dirtree"
 )
 
 // mostOutput is how much of the output of a run a page shows.
@@ -40,7 +40,7 @@ const (
 // copyEnds copies whole lines of a file, as far as it can be read: all of them, or those of its
 // beginning and its end.
 func copyEnds(to io.Writer, path string) {
-	file, err := reader.OpenRegular(path)
+	file, err := dirtree.OpenRegular(path)
 	if err != nil {
 		return
 	}
