@@ -32,6 +32,7 @@ type session struct {
 	cmd     *exec.Cmd      // of a server that is our child; nil for one with an address
 	stderr  *runner.Tail   // of the child
 	carrier *bearerCarrier // of a server with an address
+	ended   bool
 }
 
 // connect starts a server or connects to it. The server can ask nothing of its client: no models, no
@@ -62,8 +63,12 @@ func (h *host) connect(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
-// end ends the connection, and all processes of a server that is our child.
+// end ends the connection, and all processes of a server that is our child. It does nothing the second time.
 func (s *session) end() {
+	if s.ended {
+		return
+	}
+	s.ended = true
 	if s.ClientSession != nil {
 		_ = s.Close()
 	}
@@ -172,8 +177,10 @@ func (h *host) uncalled(s *session, err error) Result {
 	return r
 }
 
-// lastWords returns the end of the standard error of a server that is our child; "" for nothing.
+// lastWords returns the end of the standard error of a server that is our child; "" for nothing. It ends the server, since
+// standard error is read to its end only then.
 func (s *session) lastWords() string {
+	s.end()
 	if last := s.stderr.Text(); last != "" {
 		return "; its standard error ends with: " + last
 	}
