@@ -88,13 +88,16 @@ func splitWords(text string) []string {
 }
 
 // isPlain reports whether a word means itself to a shell, and names no option and nothing outside
-// the directory.
+// the directory: neither itself nor a part of it, such as the file of "x=file" or "@file".
 func isPlain(word string) bool {
 	special := func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_./:@%+=,-", r)
 	}
-	return !strings.ContainsFunc(word, special) && !strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "/") &&
-		!slices.Contains(strings.FieldsFunc(word, func(r rune) bool { return strings.ContainsRune("/:=,", r) }), "..")
+	outside := func(part string) bool {
+		return strings.HasPrefix(part, "/") || slices.Contains(strings.Split(part, "/"), "..")
+	}
+	parts := strings.FieldsFunc(word, func(r rune) bool { return strings.ContainsRune(":=,@%+", r) })
+	return !strings.ContainsFunc(word, special) && !strings.HasPrefix(word, "-") && !slices.ContainsFunc(parts, outside)
 }
 
 // matchPath reports whether a slash-separated path matches a pattern: path.Match for each element,
