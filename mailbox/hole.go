@@ -27,11 +27,12 @@ func holeLine(offset, length, maxLine int64) Line {
 
 // cutHole makes a line of the hole at the start of a too long line, and returns the rest.
 func cutHole(text []byte, offset, maxLine int64) (hole Line, rest []byte, ok bool) {
-	n, length := nuls(text), len(bytes.TrimSuffix(text, []byte("\r")))
+	bom := markLen(text, offset)
+	n, length := nuls(text[bom:]), len(bytes.TrimSuffix(text[bom:], []byte("\r")))
 	if int64(length) <= maxLine || n == 0 || n == length {
 		return Line{}, text, false
 	}
-	return holeLine(offset, int64(n), maxLine), text[n:], true
+	return holeLine(offset+int64(bom), int64(n), maxLine), text[bom+n:], true
 }
 
 // endOfHole returns the end of the NUL bytes at an offset, at most end. It holds no more

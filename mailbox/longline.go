@@ -64,25 +64,22 @@ func (s *source) skipHole(size int64) error {
 // for its outline. The next line starts at end.
 func (s *source) longLine(text, end int64, last bool, maxLine int64) (piece, error) {
 	c := s.cursor
-	if hole, err := s.endOfHole(c.Offset, text); err != nil {
-		return piece{}, err
-	} else if c.Offset < hole && hole < text {
-		next, err := s.movedTo(hole)
-		return s.piece([]Line{holeLine(c.Offset, hole-c.Offset, maxLine)}, next, false), err
-	}
 	keep, err := s.bytes(c.Offset, min(keepOfLong, text-c.Offset))
 	if err != nil {
 		return piece{}, err
+	}
+	bom := markLen(keep, c.Offset)
+	start := c.Offset + int64(bom)
+	if hole, err := s.endOfHole(start, text); err != nil {
+		return piece{}, err
+	} else if start < hole && hole < text {
+		next, err := s.movedTo(hole)
+		return s.piece([]Line{holeLine(start, hole-start, maxLine)}, next, false), err
 	}
 	next, err := s.movedTo(end)
 	if err != nil {
 		return piece{}, err
 	}
-	bom := 0
-	if c.Offset == 0 && bytes.HasPrefix(keep, byteOrderMark) {
-		bom = len(byteOrderMark)
-	}
-	start := c.Offset + int64(bom)
 	long, err := envelope.ReadLong(io.NewSectionReader(s.file, start, text-start), text-start)
 	if err != nil {
 		return piece{}, err

@@ -37,10 +37,7 @@ func split(text []byte, offset, maxLine int64, most int) (lines []Line, used int
 
 // cut makes a line of text, which has no LF.
 func cut(text []byte, offset, maxLine int64) Line {
-	if offset == 0 {
-		text = bytes.TrimPrefix(text, byteOrderMark)
-	}
-	text = bytes.TrimSuffix(text, []byte("\r"))
+	text = bytes.TrimSuffix(text[markLen(text, offset):], []byte("\r"))
 	line := Line{Offset: offset, Raw: text, Length: int64(len(text))}
 	if line.Length > maxLine {
 		long := envelope.LongText(text)
@@ -49,6 +46,15 @@ func cut(text []byte, offset, maxLine int64) Line {
 	}
 	line.Raw = line.Raw[:len(line.Raw):len(line.Raw)] // an append must not overwrite the next line
 	return line
+}
+
+// markLen returns the length of the byte order mark of a text that begins at an offset of its
+// file: only the start of a file has one.
+func markLen(text []byte, offset int64) int {
+	if offset == 0 && bytes.HasPrefix(text, byteOrderMark) {
+		return len(byteOrderMark)
+	}
+	return 0
 }
 
 // blank reports whether a text has only JSON white space.

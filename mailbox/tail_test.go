@@ -308,6 +308,8 @@ func FuzzLinesAreThoseOfTheFileHoweverItIsRead(f *testing.F) {
 	f.Add([]byte("a\n\x00\x00\x00\x00\x00\x00\x00\x00\x00b\r\n"), uint8(3), uint8(5))
 	f.Add([]byte("\x000000000\r\n"), uint8('*'), uint8(5))
 	f.Add([]byte("\uFEFFlong long long line\n\n\nx\n"), uint8(5), uint8(9))
+	f.Add([]byte("\uFEFF\x00\x00\x00\x10 long long line\n"), uint8(5), uint8(1))
+	f.Add([]byte("\uFEFF\x00\x00\x00\x00\x00\x00\x00\x00{}\n"), uint8(0), uint8(0))
 	f.Fuzz(func(t *testing.T, text []byte, batch, pause uint8) {
 		box := open(t)
 		path := box.TasksDir() + "/x.jsonl"
