@@ -22,7 +22,6 @@ import (
 
 	"mailboxd/internal/running/host"
 	"mailboxd/internal/sandboxing/confine"
-	"mailboxd/internal/testtools/slowtest"
 )
 
 // condition says what scripts may ask for: [root] is a user that may mount, [sandbox] a machine
@@ -38,8 +37,6 @@ func condition(name string) (bool, error) {
 	case "sandbox":
 		_, err := host.FindBubblewrap()
 		return err == nil, nil
-	case "slow":
-		return slowtest.Enabled(), nil
 	case "cryptography":
 		return hasCryptography(), nil
 	case "nested":

@@ -5,9 +5,9 @@
 //	SLOW_TESTS=1 go test ./...  everything: also comparisons of builds, long runs under load, and
 //	                            the slow tests with browsers and other programs
 //
-// .ci/run runs the second with -race, and the third without.
+// .ci/run runs the second with -race, and without it the packages that have slow tests once more.
 //
-// A script of cmd/mailboxd has the conditions [slow] and [short] for the same.
+// A script of cmd/mailboxd has the condition [short] for the first.
 package slowtest
 
 import (
