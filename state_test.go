@@ -29,8 +29,6 @@ var taskMemory = map[string]string{
 	"schedule.backlog.atLimit":           "the part of the queue whose requesters have no slot",
 	"schedule.backlog.lines":             "the queue, by requester and priority",
 	"schedule.line.items":                "the queue, in order",
-	"schedule.prefetch.waiting":          "runs that are intended before their slot is free",
-	"schedule.prefetch.pace":             "how long the runs of an agent take, to decide whether to prepare the next",
 	"schedule.clockTimers.next":          "when each task is looked at again, and when its pause ends on the boot clock; tasks.until says most of it",
 	"schedule.WorkerPool.jobs":           "ends of runs that are being written",
 	"store.History.marks":                "what of a conversation the last run got",
@@ -51,7 +49,7 @@ var taskMemory = map[string]string{
 }
 
 // mostTaskMemory only falls.
-const mostTaskMemory = 35
+const mostTaskMemory = 33
 
 // otherMemory are the other fields that keep or guard something: locks, signals, and what is
 // about the process, an agent or a file.
@@ -66,7 +64,7 @@ var otherMemory = strings.Fields(`
 	outbox.Publisher.endings outbox.Publisher.missing outbox.Publisher.roots
 	schedule.DutyQueue.Added schedule.DutyQueue.empty schedule.DutyQueue.mu schedule.Limits.mu schedule.Queue.changed schedule.Queue.mu
 	schedule.Queue.room schedule.Queue.work schedule.Timers.changed schedule.WorkerPool.idle
-	schedule.WorkerPool.over schedule.WorkerPool.workers schedule.clockTimers.mu schedule.prefetchSlot.decided
+	schedule.WorkerPool.over schedule.WorkerPool.workers schedule.clockTimers.mu
 	store.Counts.accepted store.Counts.ended store.Counts.mu store.Counts.runs store.FaultLog.mu store.FaultLog.now
 	store.Options.RefRoots store.Pauses.Changing store.Pauses.Holding store.Pauses.agents
 	store.Pauses.mu store.Performance.mu store.Presence.agents store.Presence.mu store.RecentRuns.mu

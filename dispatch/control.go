@@ -196,12 +196,7 @@ func (ct *controls) Pause(ctx context.Context, agent string, by core.By) error {
 	if agent != store.Everyone && !ct.Agents.Known(agent) {
 		return fmt.Errorf("pause agent %q: %w", agent, ErrNoAgent)
 	}
-	err := ct.setPause(ctx, agent, true, task.KindAgentPaused, by)
-	if err != nil {
-		return err
-	}
-	ct.Queue.CancelPrefetch(agent)
-	return nil
+	return ct.setPause(ctx, agent, true, task.KindAgentPaused, by)
 }
 
 // Resume ends the pause of exactly this name: resuming one agent does not end the pause of

@@ -89,7 +89,7 @@ func (d *Dispatcher) Serve(ctx context.Context) error {
 	d.Queue.AddBusy()           // until KeepResults has checked all results
 	close(d.ready)
 	var running sync.WaitGroup
-	for range (1 + schedule.PrefetchPerSlot) * d.Opts.Workers { // Workers of them run tasks, the others prepare
+	for range workersPerSlot * d.Opts.Workers {
 		running.Go(func() { d.executor.Worker(ctx, work) })
 	}
 	running.Go(func() { d.inbox.deliverAll(ctx, work) })
@@ -114,6 +114,10 @@ func (d *Dispatcher) Serve(ctx context.Context) error {
 	d.executor.Finishing.Wait()
 	return nil
 }
+
+// workersPerSlot is the number of workers for each slot. A worker without a slot waits after a
+// fault, holds tasks of a paused agent, or lets earlier ends become durable.
+const workersPerSlot = 4
 
 // maxDue is how many tasks are reevaluated at the same time. A callback that hangs must not
 // delay the deadlines of other tasks.

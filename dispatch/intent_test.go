@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -104,4 +105,26 @@ func TestAnIntentThatFailsWithItsLineLeavesOneRunDirectory(t *testing.T) {
 	<-free
 	e.await("t1", "done")
 	e.wantOneRunDir("t1")
+}
+
+func TestAnIntendedRunThatHasNotBegunAsWeStopBeginsAfterTheStart(t *testing.T) {
+	e := newEngine(t)
+	stopped := make(chan struct{})
+	var judged atomic.Int32
+	e.judge = func(envelope.Task, time.Time) task.Verdict {
+		if judged.Add(1) == 2 { // by a worker, which has the task and its slot
+			e.stop()
+			close(stopped)
+		}
+		return task.Verdict{Admit: true}
+	}
+	e.start()
+	e.send("t1", "quick")
+	<-stopped
+	e.restart()
+	row := e.await("t1", task.Done)
+	runs, err := e.parts.Ledger.Runs(t.Context(), row.Seq)
+	if ran := e.runsOf("t1").Load(); err != nil || len(runs) != 1 || ran != 1 || row.Status != envelope.OK {
+		t.Errorf("t1 has %d runs, %v, began %d times and is %q; want 1 run, since an intent that came to nothing is none", len(runs), err, ran, row.Status)
+	}
 }

@@ -232,17 +232,6 @@ func TestATaskWhoseRunWasOverIsStoppedWithoutIt(t *testing.T) {
 }
 
 func TestARevisionTakesThePlaceOfATaskThatGoesBackIntoTheQueue(t *testing.T) {
-	t.Run("as its turn does not come", func(t *testing.T) {
-		e, release := crowded(t)
-		e.await("ready", task.Running)
-		e.send("ready", "paced", `"priority":"high"`)
-		e.must(e.Pause(t.Context(), "paced", me))
-		release()
-		e.await("ready", task.Held)
-		e.must(e.Resume(t.Context(), "paced", me))
-		e.await("ready", task.Done)
-		e.wantResult("ready", "revision 2")
-	})
 	t.Run("as it goes on at once", func(t *testing.T) {
 		s := newStage(t)
 		s.cast("pm", func(j task.Job) task.Outcome {

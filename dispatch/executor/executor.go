@@ -34,8 +34,8 @@ func (x *Executor) Worker(take, work context.Context) {
 	}
 }
 
-// attempt runs one task once, when its slot is free. It releases the slot when the agent has
-// exited, so that the commit of the result does not delay the next task.
+// attempt runs one task once. It releases the slot when the agent has exited, so that the commit
+// of the result does not delay the next task.
 func (x *Executor) attempt(take, ctx context.Context, it schedule.Item) {
 	run, row, job, err := x.nextRun(ctx, it)
 	if err != nil || job.RunID == "" {
@@ -49,8 +49,8 @@ func (x *Executor) attempt(take, ctx context.Context, it schedule.Item) {
 		x.Queue.Done()
 		return
 	}
-	if !x.Queue.WaitForSlot(take, run.Ctx, it) {
-		x.requeuePrefetched(ctx, run, row, job)
+	if take.Err() != nil {
+		x.requeueUnbegun(ctx, run, row, job)
 		return
 	}
 	run.Began.Store(true)
@@ -60,9 +60,6 @@ func (x *Executor) attempt(take, ctx context.Context, it schedule.Item) {
 		run.MayHaveSuccessor.Store(true) // a later revision was accepted during an earlier run
 	}
 	outcome := run.Conclude(x.runAgent(ctx, run, row, job))
-	if job.Dir != "" && outcome.Exit.PID != 0 { // only runs with a directory may be prefetched: others count as lost after a kill, begun or not
-		x.Queue.RecordRun(it.Agent, outcome.Exit.Wall)
-	}
 	x.Queue.Release(it)
 	switch o, cancelled := run.NeverBegun(job); {
 	case outcome.Void == nil:
@@ -137,9 +134,9 @@ func (x *Executor) requeueFailedStart(ctx context.Context, row task.Task, err er
 	x.voidIntent(ctx, row, store.RetryPause)
 }
 
-// requeuePrefetched queues a task again that was prepared too early, unless it was cancelled
-// meanwhile.
-func (x *Executor) requeuePrefetched(ctx context.Context, run *store.Run, row task.Task, j task.Job) {
+// requeueUnbegun queues a task again whose run was intended when the daemon stopped, unless it was
+// cancelled meanwhile.
+func (x *Executor) requeueUnbegun(ctx context.Context, run *store.Run, row task.Task, j task.Job) {
 	x.Queue.Release(run.Item)
 	x.Finishing.Go(func() {
 		defer x.Queue.Done()

@@ -26,7 +26,6 @@ func (x *Executor) putBack(ctx context.Context, row task.Task, deadline time.Tim
 // again. The other tasks of the agent aren't started either before that.
 func (x *Executor) holdForLimit(ctx context.Context, row task.Task, deadline time.Time, o task.Outcome) {
 	until := x.Pauses.Limits.Reach(row.Agent, schedule.Reached{Named: o.HoldUntil, Short: o.HoldShort}, time.Now(), x.Opts.LimitPause)
-	x.Queue.CancelPrefetch(row.Agent)
 	moved, _ := x.Writer.MustDecide(ctx, row, store.TaskLoader(row.Seq, true, false), &core.PutBack{
 		Task: row.Seq, Reason: o.Hold, Until: core.Earliest(deadline, until), Run: o.Run(row), Data: o.EndData(),
 	})

@@ -7,6 +7,15 @@ import (
 	"testing/synctest"
 )
 
+// oneSlot is a queue with a single slot and three tasks of an agent.
+func oneSlot() *Queue {
+	q := NewQueue(1, 10, 0, limitOf(1))
+	for seq := range int64(3) {
+		q.Push(an(seq+1, "a", "x"))
+	}
+	return q
+}
+
 func TestARequesterNeverHasMoreRunsThanItsLimit(t *testing.T) {
 	q := NewQueue(9, 10, 2, limitOf(9))
 	for seq := range int64(4) {
@@ -29,7 +38,6 @@ func TestARequesterNeverHasMoreRunsThanItsLimit(t *testing.T) {
 func TestNoTaskStartsAtOnceWhileOthersWait(t *testing.T) {
 	start := func(q *Queue) bool { return q.Reserve(an(9, "b", "y")) }
 	q := NewQueue(2, 10, 0, limitOf(1))
-	q.RecordRun("a", 0) // a quick agent: its tasks are prepared
 	if !start(q) {
 		t.Error("Reserve = false of an empty queue; want true")
 	}
@@ -41,13 +49,8 @@ func TestNoTaskStartsAtOnceWhileOthersWait(t *testing.T) {
 	}
 	q.Take(t.Context())
 	q.Push(an(2, "a", "x"))
-	q.Take(t.Context()) // is prepared
 	if start(q) {
-		t.Error("Reserve = true while a prepared task waits; want false")
-	}
-	q.Push(an(3, "a", "x"))
-	if start(q) {
-		t.Error("Reserve = true while a prepared task and another one wait; want false")
+		t.Error("Reserve = true while a task waits for its agent; want false")
 	}
 }
 
@@ -89,9 +92,8 @@ func TestNoTaskIsLostFromALongQueueOfManyRequesters(t *testing.T) {
 }
 
 func TestTheLoadOfAnAgentIsAllThatItHasToDo(t *testing.T) {
-	q := oneSlot(0)
-	q.Take(t.Context()) // has the slot
-	q.Take(t.Context()) // is prepared
+	q := oneSlot()
+	q.Take(t.Context())
 	if a, b := q.Load("a"), q.Load("b"); a != 3 || b != 0 {
 		t.Errorf("the loads of a and b are %d and %d; want 3 and 0", a, b)
 	}
@@ -119,20 +121,17 @@ func TestTasksThatAreTakenBackAreBusyUntilTheyAreDone(t *testing.T) {
 	})
 }
 
-func TestAnAgentIsReleasedWhenItHasNeitherARunNorAPreparedTask(t *testing.T) {
+func TestAnAgentIsReleasedWhenItHasNoRun(t *testing.T) {
 	for _, agent := range []string{"a", AllAgents} {
 		synctest.Test(t, func(t *testing.T) {
-			q := oneSlot(0)
+			q := oneSlot()
 			running, _ := q.Take(t.Context())
-			prepared, _ := q.Take(t.Context())
 			released := false
 			waiting := startAll(func() { released = q.WaitReleased(t.Context(), agent) == nil })
-			for _, it := range []Item{running, prepared} {
-				if synctest.Wait(); released {
-					t.Errorf("%q is released before task %d", agent, it.Seq)
-				}
-				q.Release(it)
+			if synctest.Wait(); released {
+				t.Errorf("%q is released before task %d", agent, running.Seq)
 			}
+			q.Release(running)
 			if waiting.Wait(); !released {
 				t.Errorf("%q isn't released", agent)
 			}
@@ -141,7 +140,7 @@ func TestAnAgentIsReleasedWhenItHasNeitherARunNorAPreparedTask(t *testing.T) {
 }
 
 func TestTheWaitForTheReleaseOfAnAgentEndsWithItsContext(t *testing.T) {
-	q := oneSlot(0)
+	q := oneSlot()
 	q.Take(t.Context())
 	if err := q.WaitReleased(t.Context(), "b"); err != nil {
 		t.Errorf("WaitReleased(b) = %v while a runs; want nil", err)

@@ -19,9 +19,8 @@ type Item struct {
 	Seq       int64
 	Agent     string
 	Requester string
-	Priority  int           // the highest is taken first
-	Begun     any           // data for the taker if the task's start is durable already; nil: it hasn't begun
-	slot      *prefetchSlot // for an item taken before its slot was free; nil: it has a slot
+	Priority  int // the highest is taken first
+	Begun     any // data for the taker if the task's start is durable already; nil: it hasn't begun
 }
 
 // A Queue hands out the task with the highest priority whose agent and requester have a free
@@ -38,7 +37,6 @@ type Queue struct {
 	begun      []Item              // begun items, with their slots
 	agents     map[string]int      // slots taken, by agent
 	requesters map[string]int      // slots taken, by requester
-	prefetch   prefetch            // items taken without a slot
 	counts
 }
 
@@ -72,7 +70,6 @@ func NewQueue(slots, size, perRequester int, limit func(agent string) int) *Queu
 		waiting:    map[string]*backlog{},
 		agents:     map[string]int{},
 		requesters: map[string]int{},
-		prefetch:   newPrefetch(),
 	}
 	q.work, q.changed = sync.NewCond(&q.mu), sync.NewCond(&q.mu)
 	return q
@@ -94,15 +91,15 @@ func (q *Queue) Push(it Item) {
 func (q *Queue) Load(agent string) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	load := q.agents[agent] + q.prefetch.count(agent)
+	load := q.agents[agent]
 	if items := q.waiting[agent]; items != nil {
 		load += items.length()
 	}
 	return load
 }
 
-// Take blocks for an item that can run now or be prepared. It takes the slots of an item
-// that can run. It returns false when ctx has ended and no slot is reserved.
+// Take blocks for an item that can run now, and takes its slots. It returns false when ctx has
+// ended and no slot is reserved.
 func (q *Queue) Take(ctx context.Context) (Item, bool) {
 	defer context.AfterFunc(ctx, q.Wake)()
 	q.mu.Lock()
@@ -131,39 +128,30 @@ func (q *Queue) wakeNext() {
 	}
 }
 
-// next removes the first item that has a slot or may be prepared. The caller holds mu.
+// next removes the first item that has a slot, and takes it. The caller holds mu.
 func (q *Queue) next() (Item, bool) {
 	if len(q.begun) > 0 {
 		it := q.begun[0]
 		q.begun = q.begun[1:]
 		return it, true
 	}
-	var best, urgent Item                  // urgent can't be prepared, and lacks only a slot
+	var best Item
 	requesterHasSlot := q.requesterHasSlot // once, because a method value is allocated
 	for agent, items := range q.waiting {
-		may := q.hasSlot(agent) || q.mayPrefetch(agent)
+		if !q.hasSlot(agent) {
+			continue
+		}
 		it, ok, visited := items.first(requesterHasSlot)
 		q.visited += visited
-		switch {
-		case !ok:
-		case !may:
-			if urgent.Seq == 0 || it.before(urgent) {
-				urgent = it
-			}
-		case best.Seq == 0 || it.before(best):
+		if ok && (best.Seq == 0 || it.before(best)) {
 			best = it
 		}
 	}
-	if best.Seq == 0 || urgent.Seq != 0 && urgent.Priority > best.Priority && !q.hasSlot(best.Agent) {
-		return Item{}, false // what is prepared would get the slot that the urgent one needs
+	if best.Seq == 0 {
+		return Item{}, false
 	}
 	q.removeFirst(best.Agent)
-	if q.hasSlot(best.Agent) {
-		q.occupy(best)
-	} else {
-		best.slot = q.addPrefetch(best)
-	}
-	q.count(best)
+	q.occupy(best)
 	return best, true
 }
 
@@ -182,14 +170,10 @@ func (q *Queue) requesterHasSlot(requester string) bool {
 	return q.perRequester <= 0 || q.requesters[requester] < q.perRequester
 }
 
-// occupy takes the slots of an item. The caller holds mu.
+// occupy takes the slots of an item, which is busy from then on. The caller holds mu.
 func (q *Queue) occupy(it Item) {
 	q.agents[it.Agent]++
 	q.taken++
-}
-
-// count counts an item as taken. The caller holds mu.
-func (q *Queue) count(it Item) {
 	q.requesters[it.Requester]++
 	q.busy++
 }
@@ -200,7 +184,6 @@ func (q *Queue) Adopt(it Item) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.occupy(it)
-	q.count(it)
 }
 
 // removeFirst removes the item that first returned for an agent. The caller holds mu.
@@ -245,11 +228,8 @@ func (q *Queue) Release(it Item) {
 			items.restore(it.Requester)
 		}
 	}
-	if q.leavePrefetch(it) {
-		decrement(q.agents, it.Agent)
-		q.taken--
-	}
-	q.promote()
+	decrement(q.agents, it.Agent)
+	q.taken--
 	q.wakeNext()
 	q.changed.Broadcast()
 	q.mu.Unlock()
@@ -298,7 +278,7 @@ func (q *Queue) WaitReleased(ctx context.Context, agent string) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for ctx.Err() == nil {
-		if q.agents[agent]+q.prefetch.count(agent) == 0 && (agent != AllAgents || q.taken == 0) {
+		if q.agents[agent] == 0 && (agent != AllAgents || q.taken == 0) {
 			return nil
 		}
 		q.changed.Wait()
@@ -310,7 +290,6 @@ func (q *Queue) WaitReleased(ctx context.Context, agent string) error {
 func (q *Queue) Wake() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.promote()
 	q.work.Broadcast()
 	q.changed.Broadcast()
 }

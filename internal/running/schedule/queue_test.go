@@ -87,21 +87,6 @@ func TestARequesterAtItsLimitStepsAsideWithEveryPriority(t *testing.T) {
 	}
 }
 
-func TestOfPreparedTasksTheOneWithTheHigherPriorityGetsTheSlot(t *testing.T) {
-	q := NewQueue(1, 10, 0, limitOf(1))
-	q.RecordRun("a", 0) // a quick agent
-	q.Push(an(1, "a", "x"))
-	running, _ := q.Take(t.Context())
-	q.Push(an(2, "a", "x"))
-	prepared, _ := q.Take(t.Context())
-	q.Push(Item{Seq: 3, Agent: "a", Requester: "x", Priority: 1})
-	urgent, _ := q.Take(t.Context())
-	q.Release(running)
-	if !urgent.slot.valid || prepared.slot.valid {
-		t.Errorf("the slot went to the task that came first; want the one with the higher priority")
-	}
-}
-
 // startTakers has goroutines take one item each until cancel, and say whether they did.
 func startTakers(t *testing.T, q *Queue, n int) (took chan bool, cancel func(), running *sync.WaitGroup) {
 	ctx, cancel := context.WithCancel(t.Context())

@@ -5,11 +5,10 @@ package schedule
 func (q *Queue) Reserve(it Item) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.length+len(q.prefetch.waiting) > 0 || !q.hasSlot(it.Agent) || !q.requesterHasSlot(it.Requester) {
+	if q.length > 0 || !q.hasSlot(it.Agent) || !q.requesterHasSlot(it.Requester) {
 		return false
 	}
 	q.occupy(it)
-	q.count(it)
 	q.reserved++
 	return true
 }
