@@ -51,8 +51,12 @@ func Arguments(s task.Service) ([]string, error) {
 }
 
 // Main is the command of a host: its argument is that of Arguments after the name, the request is
-// standard input, and the token is in the environment.
+// standard input, and the token is in the environment. With --conformance it tries the server at an
+// address instead.
 func Main(args []string) error {
+	if len(args) > 0 && args[0] == conformanceFlag {
+		return conform(args[1:])
+	}
 	o := Options{
 		Dir: os.Getenv(runner.DirVariable), RunID: os.Getenv(runVariable), Progress: os.Getenv(progressVariable), Env: os.Environ(),
 		Stdout: os.Stdout, Stderr: os.Stderr,
