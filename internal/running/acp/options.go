@@ -22,10 +22,12 @@ const Name = "acp-host"
 // ProtocolVersion is the version of ACP that a host speaks. An agent with another one fails.
 const ProtocolVersion = sdk.ProtocolVersionNumber
 
-// Variables of a run that name the files through which a host asks.
+// Variables of a run: the files through which a host asks, and the tool broker of the run.
 const (
-	progressVariable = "MAILBOX_PROGRESS_FILE"
-	answersVariable  = "MAILBOX_ANSWERS_FILE"
+	progressVariable   = "MAILBOX_PROGRESS_FILE"
+	answersVariable    = "MAILBOX_ANSWERS_FILE"
+	toolsURLVariable   = "MAILBOX_MCP_URL"
+	toolsTokenVariable = "MAILBOX_MCP_TOKEN_FILE"
 )
 
 // Options are what a host knows of its run.
@@ -38,6 +40,9 @@ type Options struct {
 
 	Progress string // the file for calls of tools; "": asked calls are rejected
 	Answers  string // the file with the decisions; "": asked calls are rejected
+
+	ToolsURL   string // of the tool broker of the run; "": there is none
+	ToolsToken string // the file with its token
 
 	Stdout io.Writer
 	Stderr io.Writer
@@ -63,6 +68,7 @@ func Arguments(argv []string, mode, resume string) []string {
 func Main(args []string) error {
 	o := Options{
 		Progress: os.Getenv(progressVariable), Answers: os.Getenv(answersVariable),
+		ToolsURL: os.Getenv(toolsURLVariable), ToolsToken: os.Getenv(toolsTokenVariable),
 		Stdout: os.Stdout, Stderr: os.Stderr,
 	}
 	flags := flag.NewFlagSet(Name, flag.ContinueOnError)

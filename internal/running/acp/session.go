@@ -15,6 +15,9 @@ type capabilities struct {
 	Sessions struct {
 		Resume jsontext.Value `json:"resume"`
 	} `json:"sessionCapabilities"`
+	Servers struct {
+		HTTP bool `json:"http"`
+	} `json:"mcpCapabilities"`
 }
 
 func (c capabilities) resumes() bool {
@@ -51,11 +54,15 @@ func modeIn(options []option) (mode string, ok bool) {
 
 // open opens a new session, or the one that the run continues.
 func (h *host) open(ctx context.Context, can capabilities) (o opened, err error) {
+	servers, err := h.toolServers(can)
+	if err != nil {
+		return o, err
+	}
 	var reply jsontext.Value
 	if h.opts.Resume != "" {
-		reply, err = h.resume(ctx, can)
+		reply, err = h.resume(ctx, can, servers)
 	} else {
-		request := sdk.NewSessionRequest{Cwd: h.opts.Cwd, McpServers: []sdk.McpServer{}}
+		request := sdk.NewSessionRequest{Cwd: h.opts.Cwd, McpServers: servers}
 		reply, err = h.agent.call(ctx, sdk.AgentMethodSessionNew, request)
 	}
 	if err != nil {
@@ -83,7 +90,7 @@ func (h *host) open(ctx context.Context, can capabilities) (o opened, err error)
 
 // resume opens an earlier session. session/resume is preferred, since session/load also sends what
 // was said before.
-func (h *host) resume(ctx context.Context, can capabilities) (jsontext.Value, error) {
+func (h *host) resume(ctx context.Context, can capabilities, servers []sdk.McpServer) (jsontext.Value, error) {
 	id := sdk.SessionId(h.opts.Resume)
 	h.mu.Lock()
 	h.session = h.opts.Resume
@@ -99,14 +106,14 @@ func (h *host) resume(ctx context.Context, can capabilities) (jsontext.Value, er
 		return reply, err, true
 	}
 	if can.resumes() {
-		request := sdk.ResumeSessionRequest{SessionId: id, Cwd: h.opts.Cwd, McpServers: []sdk.McpServer{}}
+		request := sdk.ResumeSessionRequest{SessionId: id, Cwd: h.opts.Cwd, McpServers: servers}
 		reply, err, final := try(sdk.AgentMethodSessionResume, request)
 		if final {
 			return reply, err
 		}
 	}
 	if can.Load {
-		request := sdk.LoadSessionRequest{SessionId: id, Cwd: h.opts.Cwd, McpServers: []sdk.McpServer{}}
+		request := sdk.LoadSessionRequest{SessionId: id, Cwd: h.opts.Cwd, McpServers: servers}
 		reply, err, final := try(sdk.AgentMethodSessionLoad, request)
 		if final {
 			return reply, err

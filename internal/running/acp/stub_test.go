@@ -28,6 +28,8 @@ type stub struct {
 	mode string
 	does []string
 	last int // the id of its last request
+
+	servers json.RawMessage // the MCP servers of its session
 }
 
 func (s *stub) has(word string) bool {
@@ -121,6 +123,9 @@ func (s *stub) initialize(m message) {
 	if s.has("resumes") {
 		can["sessionCapabilities"] = object{"resume": object{}}
 	}
+	if s.has("http") {
+		can["mcpCapabilities"] = object{"http": true}
+	}
 	s.send(object{"id": m.ID, "result": object{"protocolVersion": 1, "agentCapabilities": can}})
 }
 
@@ -141,6 +146,9 @@ func (s *stub) open(m message) {
 		s.say("an old answer")
 		s.update(object{"sessionUpdate": "tool_call_update", "toolCallId": "old", "status": "completed"})
 	}
+	var p struct{ McpServers json.RawMessage }
+	_ = json.Unmarshal(m.Params, &p)
+	s.servers = p.McpServers
 	result := object{"sessionId": "s1", "configOptions": s.options()}
 	if s.has("modeless") {
 		result["configOptions"] = nil
@@ -173,6 +181,8 @@ func (s *stub) prompt(m message) {
 	stop := "end_turn"
 	for _, word := range s.does {
 		switch word {
+		case "say-servers":
+			s.say(string(s.servers))
 		case "say":
 			var p struct{ Prompt []struct{ Text string } }
 			_ = json.Unmarshal(m.Params, &p)
