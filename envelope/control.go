@@ -29,6 +29,7 @@ const (
 const (
 	ControlFilesystem Control = "filesystem" // the agent reaches only the paths of its sandbox
 	ControlNetwork    Control = "network"    // the agent reaches only the network of its sandbox
+	ControlMCPTools   Control = "mcp_tools"  // the agent reaches only the allowed tools of MCP servers, and never their credentials
 	ControlMailbox    Control = "mailbox"    // the agent reaches no results, task files, ledger or sockets
 )
 
@@ -57,12 +58,13 @@ type Level string
 
 // The levels.
 const (
-	LevelKernel    Level = "kernel"         // the operating system
-	LevelPartial   Level = "kernel-partial" // the operating system, except for the listed holes of the weaker sandbox
-	LevelDaemon    Level = "daemon"         // mailboxd: the agent cannot avoid it
-	LevelAgentFlag Level = "agent-flag"     // the agent's own program, by a flag that it has for this
-	LevelObserved  Level = "observed"       // mailboxd, by the report of the agent, which may be incomplete
-	LevelAdvisory  Level = "advisory"       // the agent was told the limit, and nothing enforces it
+	LevelKernel            Level = "kernel"             // the operating system
+	LevelPartial           Level = "kernel-partial"     // the operating system, except for the listed holes of the weaker sandbox
+	LevelDaemon            Level = "daemon"             // mailboxd: the agent cannot avoid it
+	LevelDaemonUnsandboxed Level = "daemon-unsandboxed" // mailboxd, but the agent runs as its user and can reach its files
+	LevelAgentFlag         Level = "agent-flag"         // the agent's own program, by a flag that it has for this
+	LevelObserved          Level = "observed"           // mailboxd, by the report of the agent, which may be incomplete
+	LevelAdvisory          Level = "advisory"           // the agent was told the limit, and nothing enforces it
 )
 
 // Levels has the Level of each control of a task. It is output.enforcement of the result.

@@ -21,6 +21,7 @@ import (
 	"mailboxd/internal/operating/config"
 	"mailboxd/internal/operating/daemon"
 	"mailboxd/internal/running/acp"
+	"mailboxd/internal/running/broker"
 	"mailboxd/internal/running/external"
 	"mailboxd/internal/running/runner"
 	"mailboxd/internal/sandboxing/breakout"
@@ -36,7 +37,7 @@ func main() {
 var steps = map[string]func([]string) error{
 	runner.GateName: gate.Run, runner.EnterName: gate.Enter, runner.ConfineName: confine.Become,
 	breakout.Name: breakout.Main, breakout.RemountName: breakout.Remount,
-	acp.Name: acp.Main, external.Name: external.Main, breakout.OwnProcName: breakout.OwnProc, breakout.CapabilitiesName: breakout.GiveCapabilities,
+	runner.BrokerName: broker.Main, acp.Name: acp.Main, external.Name: external.Main, breakout.OwnProcName: breakout.OwnProc, breakout.CapabilitiesName: breakout.GiveCapabilities,
 }
 
 // run is the program except for the exit, so that tests can call it.

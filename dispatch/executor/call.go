@@ -9,11 +9,13 @@ import (
 	"mailboxd/internal/decisions/task"
 )
 
-// addCalls lets a run ask people about its calls of tools, if its rules say so, and records those
-// that it made without asking.
+// addCalls lets a run ask people about its calls of tools, and records those that it made without
+// asking, and those of its tool broker.
 func (p *Preparer) addCalls(ctx context.Context, row task.Task, j *task.Job) {
-	if j.Calls == nil {
-		return
+	j.Used = func(kind task.Kind, use task.ToolUse) error {
+		used := &core.RecordToolUse{Task: row.Seq, Attempt: row.Attempt, Kind: kind, Use: use}
+		_, err := p.Writer.DecideIfCurrent(ctx, store.TaskLoader(row.Seq, true, false), used)
+		return err
 	}
 	terms := j.Terms
 	j.Ask = func(c task.Call, isMade bool) (task.CallDecision, error) {

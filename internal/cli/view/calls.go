@@ -16,7 +16,7 @@ func CallRuleWords(rules *task.CallRules) (lines []string) {
 		return nil
 	}
 	for _, r := range rules.Rules {
-		line := fmt.Sprintf("%s %s", r.Do, r.Kind)
+		line := fmt.Sprintf("%s %s", r.Do, cmp.Or(string(r.Kind), r.MCP))
 		if r.Command != "" {
 			line += fmt.Sprintf(" %q", r.Command)
 		}
@@ -47,6 +47,7 @@ func CallFacts(c task.Call) (all []CallFact) {
 	if c.Command == "" && len(c.Paths)+len(c.Outside) == 0 {
 		add("Input", cmp.Or(string(c.Raw), missing))
 	}
+	add("Changed", c.Changed)
 	if c.Diff != "" || c.Kind.Tool() == "edit" {
 		add("Diff", cmp.Or(c.Diff, missing))
 	}

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -47,8 +48,8 @@ func (c *AskCall) decide(d *decision) error {
 		}
 	}
 	question := task.Consent{Stage: envelope.ApprovalTool, Digest: c.Digest, Plan: c.Content, Approver: c.Terms.Approver, Asked: d.now}
-	if limit := c.Terms.Calls.Timeout; limit > 0 {
-		question.Expires = d.now.Add(limit)
+	if rules := c.Terms.Calls; rules != nil && rules.Timeout > 0 {
+		question.Expires = d.now.Add(rules.Timeout)
 	}
 	d.ask(t, question)
 	d.markCalls(t, true)
@@ -104,6 +105,33 @@ func (c *RecordUnasked) decide(d *decision) error {
 		return ErrStale
 	}
 	d.show(t, task.KindToolUnasked, map[string]any{"kind": c.Call.Kind, "call": c.Call.Words()})
+	return nil
+}
+
+// RecordToolUse records what the tool broker of a running task did.
+type RecordToolUse struct {
+	Task    int64
+	Attempt int
+	Kind    task.Kind
+	Use     task.ToolUse
+}
+
+func (c *RecordToolUse) decide(d *decision) error {
+	t := d.state.tasks[c.Task]
+	if t == nil || t.State != task.Running || t.Attempt != c.Attempt {
+		return ErrStale
+	}
+	server, tool, _ := strings.Cut(c.Use.Tool, "/")
+	data := map[string]any{"server": server, "tool": tool}
+	for name, value := range map[string]string{"arguments_sha256": c.Use.Arguments, "result_sha256": c.Use.Result, "reason": c.Use.Why} {
+		if value != "" {
+			data[name] = value
+		}
+	}
+	if c.Kind == task.KindToolCalled {
+		data["took_ms"], data["failed"] = c.Use.TookMS, c.Use.Failed
+	}
+	d.show(t, c.Kind, data)
 	return nil
 }
 

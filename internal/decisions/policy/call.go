@@ -14,6 +14,9 @@ import (
 // and for people. The tools that the run may use come first, then the first rule that matches. A
 // call that has something unknown matches fewer rules that allow, never more.
 func DecideCall(c task.Call, terms task.Terms) (answer task.CallAnswer, why string) {
+	if c.MCP != "" {
+		return decideMCP(c, terms)
+	}
 	if terms.Calls == nil {
 		return task.RejectCall, "this agent has no acp rules"
 	}
@@ -23,12 +26,17 @@ func DecideCall(c task.Call, terms task.Terms) (answer task.CallAnswer, why stri
 	if tool := c.Kind.Tool(); terms.Tools != nil && (tool == "" || !slices.Contains(terms.Tools, tool)) {
 		return task.RejectCall, fmt.Sprintf("the task may use the tools %q only", terms.Tools)
 	}
-	for i, rule := range terms.Calls.Rules {
+	return decideByRules(c, *terms.Calls)
+}
+
+// decideByRules returns what the first rule says that matches a call.
+func decideByRules(c task.Call, rules task.CallRules) (answer task.CallAnswer, why string) {
+	for i, rule := range rules.Rules {
 		if matchesCall(rule, c) {
 			return rule.Do, fmt.Sprintf("acp.rules[%d] says %s", i, rule.Do)
 		}
 	}
-	if terms.Calls.Otherwise == task.AskPerson {
+	if rules.Otherwise == task.AskPerson {
 		return task.AskPerson, "no rule decides"
 	}
 	return task.RejectCall, "no rule allows it"
@@ -38,6 +46,9 @@ func DecideCall(c task.Call, terms task.Terms) (answer task.CallAnswer, why stri
 // paths all lie in the directory of the run and match, and needs to know those of an edit. Any
 // other rule matches if one path does.
 func matchesCall(rule task.CallRule, c task.Call) bool {
+	if rule.MCP != "" || c.MCP != "" {
+		return rule.MCP != "" && c.MCP != "" && matchesMCP(rule, c.MCP)
+	}
 	if rule.Kind != c.Kind || rule.Command != "" && !MatchCommand(rule.Command, c.Command) {
 		return false
 	}

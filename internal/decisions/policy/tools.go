@@ -16,7 +16,7 @@ func (q *question) tools() envelope.Level {
 	most := intersect(q.manifest.AvailableTools, q.agent.Tools)
 	allowed := intersect(q.AllowedTools, most)
 	q.verdict.Tools = allowed
-	if len(allowed) < len(q.AllowedTools) {
+	if most != nil && slices.ContainsFunc(q.AllowedTools, func(tool string) bool { return !ListsTool(most, tool) }) {
 		if !q.enforced() {
 			q.verdict.Tools = q.AllowedTools
 		}
@@ -38,8 +38,14 @@ func intersect(wanted, allowed []string) []string {
 	}
 	both := []string{}
 	for _, tool := range wanted {
-		if slices.Contains(allowed, tool) {
+		if ListsTool(allowed, tool) {
 			both = append(both, tool)
+			continue
+		}
+		for _, narrower := range allowed {
+			if covers(tool, narrower) {
+				both = append(both, narrower)
+			}
 		}
 	}
 	return both
@@ -51,7 +57,7 @@ func disallowed(wanted, allowed []string) string {
 	var words string
 	left := 0
 	for _, tool := range wanted {
-		if slices.Contains(allowed, tool) {
+		if ListsTool(allowed, tool) {
 			continue
 		}
 		if left++; left <= most {

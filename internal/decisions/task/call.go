@@ -19,6 +19,8 @@ type Call struct {
 	Outside []string       `json:"outside,omitzero"` // the other paths, absolute
 	Diff    string         `json:"diff,omitzero"`    // what an edit changes; "": unknown
 	Raw     jsontext.Value `json:"raw,omitzero"`     // the input as the agent gives it to its tool; nil: unknown
+	MCP     string         `json:"mcp,omitzero"`     // the tool as server/tool; only the tool broker sets it
+	Changed string         `json:"changed,omitzero"` // the definition of that tool, if it isn't the one that was used before
 }
 
 // A CallKind is what a call does, in the words of the Agent Client Protocol.
@@ -77,9 +79,11 @@ type CallRules struct {
 	Timeout   time.Duration `json:"timeout,omitzero,format:nano"` // for the decision of a person, then RejectCall; 0: none
 }
 
-// A CallRule decides some calls of one kind. Without Paths and Command, it decides all of them.
+// A CallRule decides some calls of one kind. Without Paths and Command, it decides all of them. A rule
+// with MCP decides calls of tools of MCP servers, and no other ones.
 type CallRule struct {
-	Kind    CallKind   `json:"kind"`
+	Kind    CallKind   `json:"kind,omitzero"`
+	MCP     string     `json:"mcp,omitzero"`     // server/tool, the tool as a pattern of path.Match
 	Paths   []string   `json:"paths,omitzero"`   // patterns of path.Match for each element, and ** for any number of them
 	Command string     `json:"command,omitzero"` // compared word by word; * is one word
 	Do      CallAnswer `json:"do"`

@@ -52,6 +52,9 @@ type Job struct {
 	// later uses with the same content return what was decided since. A call that was made
 	// already is recorded as one without a question.
 	Ask func(c Call, made bool) (CallDecision, error)
+
+	// Used, unless nil, records what the tool broker of the run did.
+	Used func(Kind, ToolUse) error
 	Terms
 }
 

@@ -74,6 +74,9 @@ const (
 	KindApprovalVoid     Kind = "approval.void"
 	KindApprovalRefused  Kind = "approval.refused"
 	KindToolUnasked      Kind = "tool.unasked"
+	KindToolCalled       Kind = "tool.called"
+	KindToolRefused      Kind = "tool.refused"
+	KindToolChanged      Kind = "tool.changed"
 
 	KindOversightAsked    Kind = "oversight.asked"
 	KindOversightAnswered Kind = "oversight.answered"
@@ -150,6 +153,9 @@ var kinds = []kindWords{
 	{KindApprovalVoid, "The approval ended, because it is not needed any more or its subject changed.", "the subject of the approval changed"},
 	{KindApprovalRefused, "A person or process that may not decide about the task tried to.", "the approver may not decide"},
 	{KindToolUnasked, "The agent called a tool without asking.", ""},
+	{KindToolCalled, "The agent called a tool of an MCP server through mailboxd.", ""},
+	{KindToolRefused, "A call of a tool of an MCP server was refused, and not sent.", "a call of a tool was refused"},
+	{KindToolChanged, "The definition of a tool of an MCP server isn't the one that was used before.", "a tool has changed"},
 	{KindOversightAsked, "The overseer was asked to review the answer.", "its overseer was asked"},
 	{KindOversightAnswered, "The agent replied to its overseer and kept its answer.", "its overseer has answered"},
 	{KindOversightInquired, "The overseer sent the task back to its agent with a question.", "sent back to its agent"},

@@ -22,6 +22,7 @@ type ACP struct {
 // A CallRule decides some calls of one kind.
 type CallRule struct {
 	Kind    string   `mapstructure:"kind"`
+	MCP     string   `mapstructure:"mcp"`
 	Paths   []string `mapstructure:"paths"`
 	Command string   `mapstructure:"command"`
 	Do      string   `mapstructure:"do"`
@@ -46,7 +47,7 @@ func (a *ACP) rules() *task.CallRules {
 	rules := &task.CallRules{Otherwise: task.CallAnswer(a.Otherwise), Timeout: a.AskTimeout}
 	for _, r := range a.Rules {
 		rules.Rules = append(rules.Rules, task.CallRule{
-			Kind: task.CallKind(r.Kind), Paths: slices.Clone(r.Paths), Command: r.Command, Do: task.CallAnswer(r.Do),
+			Kind: task.CallKind(r.Kind), MCP: r.MCP, Paths: slices.Clone(r.Paths), Command: r.Command, Do: task.CallAnswer(r.Do),
 		})
 	}
 	return rules
@@ -75,12 +76,17 @@ func (a *ACP) check(key string) []error {
 }
 
 func (r CallRule) check(key string) []error {
-	checks := []error{choice(key+".kind", r.Kind), choice(key+".do", r.Do)}
+	checks := []error{choice(key+".do", r.Do)}
+	if r.MCP == "" {
+		checks = append(checks, choice(key+".kind", r.Kind))
+	} else if r.Kind != "" || r.Command != "" || len(r.Paths) > 0 {
+		checks = append(checks, wrong(key+".mcp", "a rule has mcp, or kind with paths and command"))
+	}
 	for i, pattern := range r.Paths {
 		checks = append(checks, checkPathPattern(fmt.Sprintf("%s.paths[%d]", key, i), pattern))
 	}
 	switch words := strings.Fields(r.Command); {
-	case r.Command == "":
+	case r.Command == "" || r.MCP != "":
 	case r.Kind != string(task.CallExecute):
 		checks = append(checks, wrong(key+".command", "only calls of the kind execute have a command"))
 	case len(words) == 0 || words[0] == "*":

@@ -186,6 +186,7 @@ func (c *Config) binding(e Entry) agent.Binding {
 	if service, env := serviceOf(c, e); service != nil {
 		b.Service, b.Env = service, append(env, b.Env...)
 	}
+	b.Servers = c.serversOf(e)
 	b.Sandbox = c.sandboxOf(e)
 	return b.Filled()
 }

@@ -10,6 +10,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
 	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/running/external"
 	"mailboxd/internal/sandboxing/sandbox"
 )
 
@@ -22,15 +23,16 @@ type Binding struct {
 	Dialect    envelope.Dialect    // of its requests and answers; "" is AINL
 	Definition *dialect.Definition // its instructions and delegation rules (CAP-01 to CAP-07); nil: none
 
-	Profile    Profile    // default for the next three fields
-	Command    []string   // argv: a path or a name on PATH, then arguments, each a template
-	Output     Format     // of its answer; "" is Envelope
-	Stdin      Stdin      // its input; "" is Request
-	Permission Permission // for the profile's program; "" is what its own settings allow
-	Tools      []string   // the most that a task may use, as policy has it; nil: not limited
-	Model      string     // for the profile's program; "" is the program's default
-	Cwd        string     // "" is the run directory, or a worker's own directory
-	Env        []string   // KEY passes a variable on, KEY=VALUE sets it
+	Profile    Profile           // default for the next three fields
+	Command    []string          // argv: a path or a name on PATH, then arguments, each a template
+	Output     Format            // of its answer; "" is Envelope
+	Stdin      Stdin             // its input; "" is Request
+	Permission Permission        // for the profile's program; "" is what its own settings allow
+	Tools      []string          // the most that a task may use, as policy has it; nil: not limited
+	Servers    []external.Server // that Tools names, for the tool broker of a run
+	Model      string            // for the profile's program; "" is the program's default
+	Cwd        string            // "" is the run directory, or a worker's own directory
+	Env        []string          // KEY passes a variable on, KEY=VALUE sets it
 
 	// Workdirs are the directories in which a task may have the agent work, also below them.
 	Workdirs []string

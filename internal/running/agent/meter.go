@@ -41,6 +41,7 @@ type meter struct {
 	unread     error // runner.Passing: why the last read missed a part of the file; nil: it didn't
 	reporter   reporter
 	calls      *toolcall.Calls // nil: the agent doesn't ask about its calls
+	broker     *brokerReader   // nil: the run has no tool broker
 
 	output      *follower     // standard output of a profile's program; nil for any other
 	exitTimeout time.Duration // of a program after its answer; 0: unlimited
@@ -50,6 +51,7 @@ type meter struct {
 
 func (g *Agent) newMeter(j task.Job) *meter {
 	m := &meter{job: j, reporter: reporter{job: j, speaks: g.binding.Speaks(), now: time.Now}}
+	m.broker = newBrokerReader(j)
 	m.calls = toolcall.New(j, filepath.Join(workDir(j.Dir), progressFile))
 	if host := recipes[g.binding.Profile].host; host != nil {
 		m.calls.Exempt(host.exempt)
@@ -68,7 +70,7 @@ func (m *meter) watch(ctx context.Context) (running context.Context, stop func()
 	if m.job.Dir == "" {
 		return ctx, func() {}
 	}
-	if m.job.Meter == nil && m.job.Report == nil && m.exitTimeout == 0 && m.idleTimeout == 0 && !m.mayWait() && m.calls == nil {
+	if m.job.Meter == nil && m.job.Report == nil && m.exitTimeout == 0 && m.idleTimeout == 0 && !m.mayWait() && m.calls == nil && m.broker == nil {
 		return ctx, func() { m.poll(true) }
 	}
 	running, end := context.WithCancelCause(ctx)
@@ -115,6 +117,7 @@ func (m *meter) watch(ctx context.Context) (running context.Context, stop func()
 // poll reads new content. The last line counts without its newline if last is set.
 func (m *meter) poll(last bool) {
 	m.followOutput(last)
+	m.broker.poll()
 	m.unread = nil
 	f, err := openRegular(workDir(m.job.Dir), progressFile)
 	switch {

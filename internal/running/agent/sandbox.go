@@ -170,6 +170,9 @@ func (g *Agent) enclose(s *runner.Spec, j task.Job, b host.Bubblewrap) error {
 	needs := SandboxNeedsOf(g.binding.Profile)
 	s.Env = withDefaults(s.Env, needs.Env)
 	network, err := gateOf(&r, settings.Network, needs.Unneeded)
+	if err == nil && network == nil && s.Broker != "" {
+		err = showProgram(&r)
+	}
 	if err != nil {
 		return &noSandboxError{err}
 	}
@@ -198,12 +201,16 @@ func gateOf(r *sandbox.Run, listed sandbox.Hosts, unneeded sandbox.UnneededHosts
 	if len(listed) == 0 {
 		return nil, nil
 	}
+	return sandbox.GateArguments(listed, unneeded), showProgram(r)
+}
+
+// showProgram shows a sandbox this program, whose first step there finds the gate and the tool broker.
+func showProgram(r *sandbox.Run) error {
 	self, err := os.Executable()
-	if err != nil {
-		return nil, err
+	if err == nil {
+		r.Read = append(r.Read, sandbox.Path{Name: sandbox.EnterPath, Real: self})
 	}
-	r.Read = append(r.Read, sandbox.Path{Name: sandbox.EnterPath, Real: self})
-	return sandbox.GateArguments(listed, unneeded), nil
+	return err
 }
 
 // findProgram returns the absolute path of a command.

@@ -85,7 +85,7 @@ func (p Profile) UnknownTools(tools []string) (unknown []string) {
 	}
 	for _, name := range tools {
 		plain, _, _ := strings.Cut(name, "(")
-		if r.tools.of(name) == "" && !slices.Contains(r.others, plain) && !strings.HasPrefix(name, "mcp_") {
+		if r.tools.of(name) == "" && !slices.Contains(r.others, plain) && !strings.HasPrefix(name, "mcp_") && !strings.HasPrefix(name, "mcp:") {
 			unknown = append(unknown, name)
 		}
 	}

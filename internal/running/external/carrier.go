@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync"
 )
 
 // A bearerCarrier sends the requests of an MCP client to one host with the token. It sends none
@@ -13,8 +14,9 @@ type bearerCarrier struct {
 	token string
 	host  string
 
-	status int // of the last answer; the client speaks to its server with one request after the other
-	header http.Header
+	mu     sync.Mutex  // guards the fields below
+	status int         // of the last answer
+	header http.Header // of the same
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -31,7 +33,9 @@ func (c *bearerCarrier) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.mu.Lock()
 	c.status, c.header = resp.StatusCode, resp.Header
+	c.mu.Unlock()
 	resp.Body = &limitedBody{ReadCloser: resp.Body}
 	return resp, nil
 }

@@ -42,7 +42,8 @@ type box struct {
 	stdin   int // a sealed copy, so that nobody can write to the request through /proc
 	status  int
 	enter   string // the number of the socket to the gate; "": none
-	gate    *gate
+	broker  string // the number of the socket to the tool broker; "": none
+	gate    *helper
 	group   *cgroup.Group // nil: no limits
 	files   []int         // descriptors from 3 on, in the order of options; status is one of them
 	made    bool          // the sandbox was seen complete while it existed
@@ -94,7 +95,7 @@ func (s Spec) openBox(f *processTable, stdin int) (b *box, err error) {
 		return b, err
 	}
 	var socket int
-	if b.gate, socket, err = startGate(f, s); err != nil {
+	if b.gate, socket, err = startBeside(f, GateName, func(socket, life int) (int, error) { return forkGate(s, socket, life) }); err != nil {
 		return b, err
 	}
 	b.enter = b.pass(socket)
@@ -149,8 +150,8 @@ func (b *box) wrap(argv []string, attr *syscall.ProcAttr) (string, []string) {
 	if b.group != nil {
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, b.group.FD()
 	}
-	if b.enter != "" {
-		argv = slices.Concat([]string{sandbox.EnterPath, EnterName, b.enter}, argv)
+	if b.enter != "" || b.broker != "" {
+		argv = slices.Concat([]string{sandbox.EnterPath, EnterName, b.enter + "," + b.broker}, argv)
 	}
 	if b.weaker() {
 		return b.program, slices.Concat([]string{"mailboxd", ConfineName}, b.options, []string{"--"}, argv)

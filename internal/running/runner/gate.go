@@ -20,38 +20,58 @@ const (
 	EnterName = "enter"
 )
 
+// BrokerName is the argument that makes this program a tool broker.
+const BrokerName = "broker"
+
+// Descriptors of a broker, besides its configuration as standard input.
+const (
+	BrokerSocket   = 3 // the listener, or where it comes from
+	BrokerLifeline = 4 // ends with the keeper
+)
+
+// URLVariable is the variable of a run with the address of its tool broker.
+const URLVariable = "MAILBOX_MCP_URL"
+
 // RefusedFile is the file of a run directory with the hosts that the gate refused, a JSON
 // object a line.
 const RefusedFile = "network.jsonl"
 
-// A gate is the process that connects one sandbox to listed hosts. Its end ends no run. A nil
-// gate is none.
-type gate struct {
+// A helper is a process beside a run: the gate, which connects one sandbox to listed hosts, or the tool
+// broker. Its end ends no run. A nil helper is none.
+type helper struct {
 	table    *processTable
 	pid      int
-	lifeline int // the gate ends when this is closed, also by the end of this process
+	lifeline int // the helper ends when this is closed, also by the end of this process
 }
 
-// startGate starts a gate, and returns the socket for the listener of the sandbox.
-func startGate(f *processTable, s Spec) (_ *gate, socket int, err error) {
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, -1, fmt.Errorf("start gate: %w", err)
-	}
-	defer unix.Close(pair[1])
+// startHelper starts a helper with the end of its lifeline.
+func startHelper(f *processTable, name string, fork func(life int) (int, error)) (*helper, error) {
 	var life [2]int
-	if err = unix.Pipe2(life[:], unix.O_CLOEXEC); err != nil {
-		unix.Close(pair[0])
-		return nil, -1, fmt.Errorf("start gate: %w", err)
+	if err := unix.Pipe2(life[:], unix.O_CLOEXEC); err != nil {
+		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
 	defer unix.Close(life[0])
-	pid, err := f.spawnHelper(func() (int, error) { return forkGate(s, pair[1], life[0]) })
+	pid, err := f.spawnHelper(func() (int, error) { return fork(life[0]) })
+	if err != nil {
+		unix.Close(life[1])
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	return &helper{f, pid, life[1]}, nil
+}
+
+// startBeside starts a helper that gets a listener out of the sandbox, and returns the socket for it.
+func startBeside(f *processTable, name string, fork func(socket, life int) (int, error)) (_ *helper, socket int, err error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, -1, fmt.Errorf("start %s: %w", name, err)
+	}
+	defer unix.Close(pair[1])
+	h, err := startHelper(f, name, func(life int) (int, error) { return fork(pair[1], life) })
 	if err != nil {
 		unix.Close(pair[0])
-		unix.Close(life[1])
-		return nil, -1, fmt.Errorf("start gate: %w", err)
+		return nil, -1, err
 	}
-	return &gate{f, pid, life[1]}, pair[0], nil
+	return h, pair[0], nil
 }
 
 func forkGate(s Spec, socket, life int) (int, error) {
@@ -77,8 +97,8 @@ func forkGate(s Spec, socket, life int) (int, error) {
 	})
 }
 
-// end ends the gate.
-func (g *gate) end() {
+// end ends the helper at once.
+func (g *helper) end() {
 	if g == nil {
 		return
 	}

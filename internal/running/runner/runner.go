@@ -52,6 +52,7 @@ type Spec struct {
 
 	Sandbox Sandbox // zero: none
 	Setup   Setup   // runs before Argv; zero: none
+	Broker  string  // standard input of the tool broker, which has secrets; "": none
 
 	step   step   // that the keeper runs
 	stdout int    // of the step after a setup; standard output of others is created
@@ -145,7 +146,8 @@ type attempt struct {
 	life     *childProcess
 	mark     runMark
 	output   output
-	box      *box // nil: no sandbox
+	box      *box    // nil: no sandbox
+	broker   *helper // nil: no tools
 	began    time.Time
 	graceEnd time.Time // SIGKILL follows after this time
 }
@@ -213,6 +215,7 @@ func (r *attempt) conclude(cause task.Cause) task.Exit {
 	if err == nil {
 		exit.Code, exit.Signal = status(state)
 	}
+	r.broker.leave() // its servers aren't what the agent left
 	if !errors.Is(unix.Kill(-r.self.PID, 0), unix.ESRCH) || r.table.hasOrphans() {
 		if exit.Signal != "" { // bubblewrap could not report the end of the agent
 			r.box.inspect()
@@ -253,6 +256,7 @@ func (r *attempt) meta() Meta {
 func (r *attempt) close() {
 	r.table.remove(r)
 	r.life.close()
+	r.broker.leave()
 	r.output.close()
 	r.box.close()
 }

@@ -51,16 +51,23 @@ func (s Spec) start(ctx context.Context, f *processTable) (*attempt, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := s.openOutput()
+	broker, err := s.openBroker(f, sandbox)
 	if err != nil {
 		sandbox.close()
 		return nil, err
 	}
-	r := &attempt{spec: s, table: f, output: out, box: sandbox, argv: append([]string{path}, s.Argv[1:]...)}
+	out, err := s.openOutput()
+	if err != nil {
+		sandbox.close()
+		broker.leave()
+		return nil, err
+	}
+	r := &attempt{spec: s, broker: broker, table: f, output: out, box: sandbox, argv: append([]string{path}, s.Argv[1:]...)}
 	fault.Point("output-created")
 	err = f.spawn(r, func() error { return r.spawn(path, stdin) })
 	if err != nil {
 		sandbox.close()
+		broker.leave()
 		s.removeOutput(out)
 		return nil, err
 	}

@@ -13,9 +13,9 @@ import (
 // maxStart exceeds the kernel's limit for a command and its environment.
 const maxStart = 16 << 20
 
-// paths lists the path fields of a Spec, in the order of encoding.
+// paths lists the path and text fields of a Spec, in the order of encoding.
 func (s *Spec) paths() []*string {
-	return []*string{&s.Dir, &s.Cwd, &s.Stdin, &s.path, &s.Progress, &s.Answer, &s.Sandbox.Program, &s.Setup.path}
+	return []*string{&s.Dir, &s.Cwd, &s.Stdin, &s.path, &s.Progress, &s.Answer, &s.Sandbox.Program, &s.Setup.path, &s.Broker}
 }
 
 // durations lists the duration fields of a Spec, in the order of encoding.

@@ -49,6 +49,9 @@ func (s *Set) With(ref string, text []byte) (*Set, error) {
 	return compile(files)
 }
 
+// One returns a set of one schema, which no directory has, under a ref.
+func One(ref string, text []byte) (*Set, error) { return compile(map[string][]byte{ref: text}) }
+
 // compile makes a set of files.
 func compile(files map[string][]byte) (*Set, error) {
 	s := &Set{byRef: map[string]*jsonschema.Schema{}, texts: files, steps: &steps{left: maxSteps}}

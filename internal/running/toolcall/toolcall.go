@@ -51,8 +51,8 @@ type Line struct {
 	Raw     jsontext.Value `json:"raw"`
 }
 
-// An answer is a line of the answers.
-type answer struct {
+// An Answer is a line of the answers.
+type Answer struct {
 	ID       string          `json:"id"`
 	Decision task.CallAnswer `json:"decision"`
 	By       string          `json:"by,omitzero"` // "": a rule
@@ -86,6 +86,7 @@ func create(path string, text []byte) error {
 type Calls struct {
 	job       task.Job
 	progress  string          // the path of the progress file
+	answers   string          // the path of the answers
 	dir       string          // of the run, its links resolved
 	answered  map[string]bool // by id
 	open      []task.Call     // about which a person is asked
@@ -102,25 +103,38 @@ func New(j task.Job, progress string) *Calls {
 	if j.Calls == nil || j.Dir == "" {
 		return nil
 	}
-	c := &Calls{job: j, progress: progress, answered: map[string]bool{}}
+	c := &Calls{job: j, progress: progress, answers: filepath.Join(j.Dir, AnswersFile), answered: map[string]bool{}}
 	var at struct {
 		Dir string `json:"dir"`
 	}
 	if text, err := os.ReadFile(filepath.Join(j.Dir, dirFile)); err == nil && json.Unmarshal(text, &at) == nil {
 		c.dir, _ = filepath.EvalSymlinks(at.Dir) // "": every path lies outside
 	}
-	text, _ := os.ReadFile(filepath.Join(j.Dir, AnswersFile))
-	for line := range strings.Lines(string(text)) {
-		var a answer
-		if json.Unmarshal([]byte(line), &a) == nil {
-			c.answered[a.ID] = true
-		}
-	}
+	c.readAnswers()
 	if w, err := fsnotify.NewWatcher(); err == nil { // without it, the file is looked at now and then
 		c.changes = w
 		_ = w.Add(filepath.Dir(progress))
 	}
 	return c
+}
+
+// Brokered returns the calls about which the tool broker of a run asks. They have files of their own, so
+// that the agent can't take the id of one. Nothing watches the files.
+func Brokered(j task.Job, questions, answers string) *Calls {
+	c := &Calls{job: j, progress: filepath.Join(j.Dir, questions), answers: filepath.Join(j.Dir, answers), answered: map[string]bool{}}
+	c.readAnswers()
+	return c
+}
+
+// readAnswers reads the answers that an earlier daemon gave.
+func (c *Calls) readAnswers() {
+	text, _ := os.ReadFile(c.answers)
+	for line := range strings.Lines(string(text)) {
+		var a Answer
+		if json.Unmarshal([]byte(line), &a) == nil {
+			c.answered[a.ID] = true
+		}
+	}
 }
 
 // Await returns after a change of the progress file, when tick receives, or when done is closed.
@@ -154,8 +168,11 @@ func (c *Calls) Close() {
 }
 
 // Ask answers a call, or has a person asked. The answer to an id stays the same.
-func (c *Calls) Ask(line Line) {
-	switch call := c.factsOf(line); {
+func (c *Calls) Ask(line Line) { c.AskBrokered(c.factsOf(line)) }
+
+// AskBrokered is Ask for a call whose facts mailboxd itself has.
+func (c *Calls) AskBrokered(call task.Call) {
+	switch {
 	case c.answered[call.ID] || c.isOpen(call.ID):
 	case call.ID == "" || len(call.ID) > maxID:
 		c.violation = fmt.Errorf("it asked about a call without an id, or with one of more than %d bytes", maxID)
@@ -256,9 +273,9 @@ func (c *Calls) put(id string, d task.CallDecision) {
 	if d.Answer != task.AllowCall {
 		d.Answer = task.RejectCall
 	}
-	line, err := json.Marshal(answer{id, d.Answer, d.By, d.Reason})
+	line, err := json.Marshal(Answer{id, d.Answer, d.By, d.Reason})
 	if err == nil {
-		err = appendLine(filepath.Join(c.job.Dir, AnswersFile), line)
+		err = appendLine(c.answers, line)
 	}
 	if err != nil {
 		c.violation = fmt.Errorf("write answer to a call: %w", err)

@@ -30,7 +30,7 @@ func Run(args []string) error {
 	unix.CloseOnExec(lifeline)
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	l, err := receive(socket)
+	l, err := Receive(socket)
 	if err != nil {
 		return err
 	}
@@ -45,8 +45,8 @@ func Run(args []string) error {
 	return g.Serve(ctx, l) // the process ends, and the wait for the keeper with it
 }
 
-// receive receives a listener.
-func receive(fd int) (net.Listener, error) {
+// Receive receives a listener.
+func Receive(fd int) (net.Listener, error) {
 	rights := make([]byte, unix.CmsgSpace(4))
 	_, n, _, _, err := unix.Recvmsg(fd, make([]byte, 1), rights, unix.MSG_CMSG_CLOEXEC)
 	if err != nil {
@@ -65,35 +65,59 @@ func receive(fd int) (net.Listener, error) {
 	return net.FileListener(f)
 }
 
-// Enter is the first step in a sandbox with a network list. It listens on the loopback device
-// of the sandbox, hands the listener to the gate, and becomes the agent, which finds the gate
-// by the usual variables of proxies.
+// Enter is the first step in a sandbox with a network list or with tools. It listens on the loopback
+// device of the sandbox, hands the listeners to the gate and to the tool broker, and becomes the agent,
+// which finds the gate by the usual variables of proxies. The first argument is the socket of the gate, a
+// comma, and that of the broker; either may be empty.
 func Enter(args []string) error {
 	if len(args) < 2 {
 		return errors.New("enter sandbox: the arguments lack a socket or a command")
 	}
-	argv := args[1:]
-	fd, err := strconv.Atoi(args[0])
-	if err != nil {
-		return fmt.Errorf("enter sandbox: %w", err)
+	argv, env := args[1:], os.Environ()
+	proxy, tools, _ := strings.Cut(args[0], ",")
+	if proxy != "" {
+		address, err := handOver(proxy)
+		if err != nil {
+			return err
+		}
+		env = environment(env, "http://"+address)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return fmt.Errorf("listen in sandbox: %w", err)
-	}
-	f, err := l.(*net.TCPListener).File()
-	if err != nil {
-		return fmt.Errorf("listen in sandbox: %w", err)
-	}
-	err = unix.Sendmsg(fd, []byte{0}, unix.UnixRights(int(f.Fd())), nil, 0)
-	if err != nil && !errors.Is(err, unix.EPIPE) && !errors.Is(err, unix.ECONNRESET) { // no gate: no network
-		return fmt.Errorf("hand listener to gate: %w", err)
+	if tools != "" {
+		address, err := handOver(tools)
+		if err != nil {
+			return err
+		}
+		env = append(env, toolsVariable+"=http://"+address+"/mcp")
 	}
 	if err := unix.CloseRange(3, 1<<20, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("close descriptors: %w", err)
 	}
-	err = syscall.Exec(argv[0], argv, environment(os.Environ(), "http://"+l.Addr().String()))
+	err := syscall.Exec(argv[0], argv, env)
 	return fmt.Errorf("start %s: %w", argv[0], err)
+}
+
+// toolsVariable is the variable with the address of the tool broker, as package runner has it.
+const toolsVariable = "MAILBOX_MCP_URL"
+
+// handOver listens in the sandbox, and hands the listener to the process at the other end of a socket.
+func handOver(number string) (address string, err error) {
+	fd, err := strconv.Atoi(number)
+	if err != nil {
+		return "", fmt.Errorf("enter sandbox: %w", err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("listen in sandbox: %w", err)
+	}
+	f, err := l.(*net.TCPListener).File()
+	if err != nil {
+		return "", fmt.Errorf("listen in sandbox: %w", err)
+	}
+	err = unix.Sendmsg(fd, []byte{0}, unix.UnixRights(int(f.Fd())), nil, 0)
+	if err != nil && !errors.Is(err, unix.EPIPE) && !errors.Is(err, unix.ECONNRESET) { // it is gone: no network, or no tools
+		return "", fmt.Errorf("hand listener over: %w", err)
+	}
+	return l.Addr().String(), nil
 }
 
 // environment adds the variables of proxies. What runs in the sandbox itself is reached

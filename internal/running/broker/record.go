@@ -1,0 +1,167 @@
+package broker
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"mailboxd/internal/running/toolcall"
+	"mailboxd/internal/stores/dirtree"
+)
+
+// maxLines limits the lines of a record, so that refused calls don't fill the disk.
+const maxLines = 10_000
+
+// A record writes what happens to the run directory. It isn't synced: a power cut ends the run, too.
+type record struct {
+	mu    sync.Mutex // guards the fields below
+	dir   string
+	file  *os.File
+	lines int
+	calls int
+}
+
+func (r *record) open(dir string) (err error) {
+	r.dir = dir
+	if err := os.MkdirAll(filepath.Join(dir, callsDir), 0o700); err != nil {
+		return err
+	}
+	r.file, err = os.OpenFile(filepath.Join(dir, CallsFile), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	return err
+}
+
+func (r *record) close() { _ = r.file.Close() } // each line is written
+
+// count counts a call, and reports whether there may be one.
+func (r *record) count(limit int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calls++
+	return r.calls <= limit
+}
+
+// line appends a line in one write, so that a reader sees whole ones.
+func (r *record) line(what string, value any) error {
+	text, err := json.Marshal(map[string]any{what: value})
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.lines++; r.lines > maxLines {
+		return fmt.Errorf("the record of the run has %d lines already", maxLines)
+	}
+	_, err = r.file.Write(append(text, '\n'))
+	return err
+}
+
+// body keeps the arguments or the result of a call.
+func (r *record) body(id, what string, text []byte) error {
+	return os.WriteFile(filepath.Join(r.dir, callsDir, id+"."+what+".json"), text, 0o600)
+}
+
+// answers are those to the questions of the broker.
+type answers struct{ path string }
+
+// lookInterval is the time between two looks for the answer of a person.
+const lookInterval = 100 * time.Millisecond
+
+// await waits for the answer to a question.
+func (a answers) await(ctx context.Context, id string) (toolcall.Answer, error) {
+	timer := time.NewTicker(lookInterval)
+	defer timer.Stop()
+	for {
+		text, err := os.ReadFile(a.path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return toolcall.Answer{}, err
+		}
+		for line := range strings.Lines(string(text)) {
+			var answer toolcall.Answer
+			if json.Unmarshal([]byte(line), &answer) == nil && answer.ID == id {
+				return answer, nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return toolcall.Answer{}, context.Cause(ctx)
+		case <-timer.C:
+		}
+	}
+}
+
+// known remembers the digests of tools across runs: the first one counts, until a person approves
+// another one. Each tool has a file.
+type known struct {
+	dir string
+
+	mu   sync.Mutex        // guards seen
+	seen map[string]string // the changed digest that was recorded last, by tool
+}
+
+// A knownTool is what is remembered of a tool.
+type knownTool struct {
+	Tool   string    `json:"tool"`
+	SHA256 string    `json:"sha256"`
+	Since  time.Time `json:"since"`
+}
+
+func (k *known) file(tool string) string {
+	sum := sha256.Sum256([]byte(tool))
+	return filepath.Join(k.dir, hex.EncodeToString(sum[:])+".json")
+}
+
+// check compares the digest of a tool with the one that was used before, and reports also whether a
+// change is seen for the first time. What can't be read counts as a change.
+func (k *known) check(tool, digest string) (changed, isNew bool) {
+	if k.dir == "" {
+		return false, false
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var before knownTool
+	text, err := os.ReadFile(k.file(tool))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		err = k.put(tool, digest)
+		before.SHA256 = digest
+	case err == nil:
+		err = json.Unmarshal(text, &before)
+	}
+	if err == nil && before.SHA256 == digest {
+		return false, false
+	}
+	if k.seen == nil {
+		k.seen = map[string]string{}
+	}
+	isNew = k.seen[tool] != digest
+	k.seen[tool] = digest
+	return true, isNew
+}
+
+// accept remembers a definition that a person approved.
+func (k *known) accept(tool, digest string) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.put(tool, digest)
+}
+
+func (k *known) put(tool, digest string) error {
+	text, err := json.Marshal(knownTool{tool, digest, time.Now().UTC()})
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(k.dir, 0o700); err != nil {
+		return err
+	}
+	return dirtree.WriteFile(k.file(tool), append(text, '\n'))
+}
