@@ -57,14 +57,14 @@ func (g *Agent) addBroker(s *runner.Spec, j task.Job, boxed bool) error {
 		}
 		c.Servers = append(c.Servers, own)
 	}
-	text, err := json.Marshal(c)
+	text, err := c.Encode()
 	if err != nil {
 		return err
 	}
 	if err := errors.Join(create(inDir(j, broker.TokenFile), []byte(c.Token+"\n")), create(inDir(j, broker.AnswersFile), nil)); err != nil {
 		return err
 	}
-	s.Broker, s.Env = string(text), append(s.Env, broker.Variable+"="+inDir(j, broker.TokenFile))
+	s.Broker, s.Env = text, append(s.Env, broker.Variable+"="+inDir(j, broker.TokenFile))
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/decisions/policy"
 	"mailboxd/internal/decisions/task"
 )
 
@@ -95,7 +96,7 @@ func (g *Agent) checkCalls(j task.Job, called []string, r *envelope.Result) {
 	}
 	outside := slices.DeleteFunc(slices.Clone(called), func(name string) bool {
 		server, _, _ := strings.Cut(name, "/")
-		return slices.Contains(j.Tools, name) || slices.Contains(j.Tools, server)
+		return policy.ListsTool(j.Tools, name) || slices.Contains(j.Tools, server)
 	})
 	if len(outside) > 0 {
 		g.object(r, envelope.ControlTools, envelope.PolicyViolation, fmt.Sprintf("the agent called tools that it was not allowed to: %q", outside))

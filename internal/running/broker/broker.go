@@ -18,6 +18,7 @@ package broker
 import (
 	"context"
 	"crypto/subtle"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -30,7 +31,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/sys/unix"
 
@@ -74,6 +74,12 @@ type Server struct {
 	Bearer  string       `json:"bearer,omitzero"`
 }
 
+// Encode returns a configuration as Main reads it.
+func (c Config) Encode() (string, error) {
+	text, err := json.Marshal(c)
+	return string(text), err
+}
+
 // Main is the command of a broker.
 func Main(args []string) error {
 	var c Config
@@ -81,8 +87,11 @@ func Main(args []string) error {
 	if err == nil {
 		err = json.Unmarshal(text, &c)
 	}
-	if err != nil || len(args) > 0 || c.Dir == "" || c.Token == "" {
-		return fmt.Errorf("%s: standard input is no configuration of a broker: %w", runner.BrokerName, err)
+	if err == nil && (len(args) > 0 || c.Dir == "" || c.Token == "") {
+		err = errors.New("it needs a dir and a token, and no arguments")
+	}
+	if err != nil {
+		return fmt.Errorf("%s: read configuration from standard input: %w", runner.BrokerName, err)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
