@@ -79,8 +79,6 @@ func (r CallRule) check(key string) []error {
 	checks := []error{choice(key+".do", r.Do)}
 	if r.MCP == "" {
 		checks = append(checks, choice(key+".kind", r.Kind))
-	} else if r.Kind != "" || r.Command != "" || len(r.Paths) > 0 {
-		checks = append(checks, wrong(key+".mcp", "a rule has mcp, or kind with paths and command"))
 	}
 	for i, pattern := range r.Paths {
 		checks = append(checks, checkPathPattern(fmt.Sprintf("%s.paths[%d]", key, i), pattern))

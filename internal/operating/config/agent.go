@@ -11,6 +11,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/decisions/policy"
 	"mailboxd/internal/running/agent"
+	"mailboxd/internal/running/external"
 )
 
 // An Agent is one entry of agents with its manifest.
@@ -186,7 +187,10 @@ func (c *Config) binding(e Entry) agent.Binding {
 	if service, env := serviceOf(c, e); service != nil {
 		b.Service, b.Env = service, append(env, b.Env...)
 	}
-	b.Servers = c.serversOf(e)
+	b.Servers = external.Named(c.Tools, e.Tools)
+	for _, s := range b.Servers {
+		c.resolveCommand(s.Command)
+	}
 	b.Sandbox = c.sandboxOf(e)
 	return b.Filled()
 }

@@ -3,14 +3,11 @@ package config
 import (
 	"encoding/json"
 	"fmt"
-	"path"
 	"reflect"
 	"slices"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
 
-	"mailboxd/internal/decisions/policy"
 	"mailboxd/internal/running/external"
 )
 
@@ -60,54 +57,11 @@ func checkTools(servers []external.Server, agents []Entry) (checks []error) {
 		if e.MCP != nil {
 			checks = append(checks, e.MCP.check(fmt.Sprintf("agents[%d].mcp", i), seen, e.HTTP != nil)...)
 		}
-		checks = append(checks, e.checkMCPTools(fmt.Sprintf("agents[%d]", i), seen)...)
-	}
-	return checks
-}
-
-// checkMCPTools refuses entries of the list of tools, and rules, that name a tool of no server. An entry
-// without a tool, such as mcp:browser, may be a name of the agent's own.
-func (e Entry) checkMCPTools(key string, servers map[string]bool) (checks []error) {
-	for i, entry := range e.Tools {
-		at := fmt.Sprintf("%s.tools[%d]", key, i)
-		server, tool := policy.MCPServer(entry)
-		switch {
-		case server == "" || tool == "" && !strings.Contains(entry, "/"):
-		case tool == "" || tool != "*" && strings.ContainsAny(tool, "*?[/"):
-			checks = append(checks, wrong(at, "%q is neither mcp:SERVER/TOOL nor mcp:SERVER/*", entry))
-		case !servers[server]:
-			checks = append(checks, wrong(at, "no server %q is in the section tools", server))
-		}
-	}
-	if e.ACP == nil {
-		return checks
-	}
-	for i, r := range e.ACP.Rules {
-		at := fmt.Sprintf("%s.acp.rules[%d].mcp", key, i)
-		server, tool, _ := strings.Cut(r.MCP, "/")
-		_, err := path.Match(tool, "")
-		switch {
-		case r.MCP == "":
-		case tool == "" || err != nil || strings.Contains(tool, "/"):
-			checks = append(checks, wrong(at, "%q is not a pattern such as github/create_*", r.MCP))
-		case !servers[server]:
-			checks = append(checks, wrong(at, "no server %q is in the section tools", server))
+		for _, p := range external.CheckTools(seen, e.Tools, e.ACP.rules()) {
+			checks = append(checks, wrong(fmt.Sprintf("agents[%d].%s", i, p.Key), "%s", p.Text))
 		}
 	}
 	return checks
-}
-
-// serversOf returns the servers that the list of tools of an entry names.
-func (c *Config) serversOf(e Entry) (servers []external.Server) {
-	for _, s := range c.Tools {
-		named := func(entry string) bool { server, _ := policy.MCPServer(entry); return server == s.ID }
-		if slices.ContainsFunc(e.Tools, named) {
-			s.Command = slices.Clone(s.Command)
-			c.resolveCommand(s.Command)
-			servers = append(servers, s)
-		}
-	}
-	return servers
 }
 
 // check refuses a call that can't be made.

@@ -15,7 +15,6 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/decisions/policy"
 	"mailboxd/internal/decisions/task"
 	"mailboxd/internal/running/broker"
 	"mailboxd/internal/running/external"
@@ -27,10 +26,9 @@ import (
 const recordedFile = "calls.recorded"
 
 // mcpTools returns the tools of a run that a broker offers it.
-func (g *Agent) mcpTools(j task.Job) (tools []string) {
+func mcpTools(j task.Job, servers []external.Server) (tools []string) {
 	for _, entry := range j.Tools {
-		server, _ := policy.MCPServer(entry)
-		if slices.ContainsFunc(g.binding.Servers, func(s external.Server) bool { return s.ID == server }) {
+		if len(external.Named(servers, []string{entry})) > 0 {
 			tools = append(tools, entry)
 		}
 	}
@@ -38,8 +36,8 @@ func (g *Agent) mcpTools(j task.Job) (tools []string) {
 }
 
 // addBroker adds the tool broker of a run to its Spec, if it may use tools of MCP servers.
-func (g *Agent) addBroker(s *runner.Spec, j task.Job, boxed bool) error {
-	tools := g.mcpTools(j)
+func addBroker(s *runner.Spec, j task.Job, g *Agent, boxed bool) error {
+	tools := mcpTools(j, g.binding.Servers)
 	if len(tools) == 0 {
 		return nil
 	}
@@ -47,10 +45,7 @@ func (g *Agent) addBroker(s *runner.Spec, j task.Job, boxed bool) error {
 	if g.opts.Own.State != "" {
 		c.Known = filepath.Join(g.opts.Own.State, "tools")
 	}
-	for _, server := range g.binding.Servers {
-		if !slices.ContainsFunc(tools, func(entry string) bool { id, _ := policy.MCPServer(entry); return id == server.ID }) {
-			continue
-		}
+	for _, server := range external.Named(g.binding.Servers, tools) {
 		own, err := brokered(server, j.Dir)
 		if err != nil {
 			return err
@@ -107,7 +102,7 @@ func newBrokerReader(j task.Job) *brokerReader {
 	return &brokerReader{job: j, calls: toolcall.Brokered(j, broker.CallsFile, broker.AnswersFile)}
 }
 
-// poll reads new lines. It asks again about calls that nobody decided about before a restart; their
+// poll reads new lines. It asks again about calls that had no decision before a restart; their
 // answers are in the ledger.
 func (r *brokerReader) poll() {
 	if r == nil {
@@ -175,7 +170,7 @@ func (r *brokerReader) take(line []byte, recorded bool) bool {
 
 // addBrokerLevel says who held the tools of MCP servers: mailboxd, which is certain only if the agent can't
 // reach its files and processes.
-func (g *Agent) addBrokerLevel(j task.Job, levels envelope.Levels, exit task.Exit) {
+func addBrokerLevel(j task.Job, levels envelope.Levels, exit task.Exit) {
 	if _, err := os.Lstat(inDir(j, broker.AnswersFile)); j.Dir == "" || err != nil {
 		return
 	}

@@ -42,7 +42,7 @@ func (g *Agent) enforcement(j task.Job, exit task.Exit, r envelope.Result) envel
 		set(envelope.ControlDeadline, !j.Deadline.IsZero(), envelope.LevelDaemon)
 	}
 	g.addSandbox(j, levels, exit)
-	g.addBrokerLevel(j, levels, exit)
+	addBrokerLevel(j, levels, exit)
 	return levels
 }
 

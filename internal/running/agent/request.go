@@ -57,7 +57,7 @@ func (g *Agent) prepare(j task.Job) (runner.Spec, error) {
 	fault.Point("request-written")
 	s, err := g.spec(j)
 	if err == nil && bubblewrap.Path != runner.WeakerProgram {
-		err = g.addBroker(&s, j, bubblewrap.Path != "")
+		err = addBroker(&s, j, g, bubblewrap.Path != "")
 	}
 	if err == nil && bubblewrap.Path != "" {
 		err = g.enclose(&s, j, bubblewrap)

@@ -188,7 +188,9 @@ func (b *broker) decide(ctx context.Context, full string, tool *mcp.Tool, id str
 }
 
 // send makes a call once, and records it before and after.
-func (b *broker) send(ctx context.Context, s *server, p *mcp.CallToolParamsRaw, name string, arguments []byte, use task.ToolUse) (*mcp.CallToolResult, error) {
+func (b *broker) send(
+	ctx context.Context, s *server, p *mcp.CallToolParamsRaw, name string, arguments []byte, use task.ToolUse,
+) (*mcp.CallToolResult, error) {
 	err := b.record.body(use.ID, "arguments", arguments)
 	if err == nil {
 		err = b.record.line("sent", use)
