@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -40,6 +43,11 @@ func toolServer() {
 	said("hidden", func() string { return "" })
 	said("secret", func() string { return "the secret is " + os.Getenv("STUB_SECRET") })
 	said("large", func() string { return strings.Repeat("x", 2<<20) })
+	said("slow", func() string {
+		_ = os.WriteFile(os.Getenv("STUB_DIR")+"/broker.pid", []byte(strconv.Itoa(os.Getppid())), 0o600)
+		time.Sleep(time.Hour) // until its broker is gone, or ends it
+		return ""
+	})
 	said("dies", func() string { fmt.Fprintln(os.Stderr, "last words"); os.Exit(3); return "" })
 	s.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
@@ -72,7 +80,7 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// toolCaller is an agent that uses its tools: agent toolcaller STEP... A step is list, env, or TOOL TEXT, and each prints a line.
+// toolCaller is an agent that uses its tools: agent toolcaller STEP... A step is list, run SCRIPT, or TOOL TEXT, and each prints a line.
 // The text "number" stands for an argument that fits no schema.
 func toolCaller() {
 	fail := func(err error) {
@@ -104,6 +112,11 @@ func toolCaller() {
 			continue
 		}
 		tool, text, _ := strings.Cut(step, " ")
+		if tool == "run" {
+			out, err := exec.Command("/bin/sh", text).CombinedOutput()
+			fmt.Println(string(out), err)
+			continue
+		}
 		arguments := map[string]any{"text": text}
 		if text == "number" {
 			arguments["text"] = 7
