@@ -25,19 +25,22 @@ import (
 // recordedFile is the file of a run directory that says how much of the broker's record is events.
 const recordedFile = "calls.recorded"
 
-// mcpTools returns the tools of a run that a broker offers it.
-func mcpTools(j task.Job, servers []external.Server) (tools []string) {
-	for _, entry := range j.Tools {
-		if len(external.Named(servers, []string{entry})) > 0 {
-			tools = append(tools, entry)
+// divideTools divides a list into the tools of the program and those that a broker offers it. The first
+// is nil for nil: they are not limited.
+func (b Binding) divideTools(tools []string) (own, brokered []string) {
+	own = slices.Clone(tools)
+	return slices.DeleteFunc(own, func(entry string) bool {
+		offered := len(external.Named(b.Servers, []string{entry})) > 0
+		if offered {
+			brokered = append(brokered, entry)
 		}
-	}
-	return tools
+		return offered
+	}), brokered
 }
 
 // addBroker adds the tool broker of a run to its Spec, if it may use tools of MCP servers.
 func addBroker(s *runner.Spec, j task.Job, g *Agent, boxed bool) error {
-	tools := mcpTools(j, g.binding.Servers)
+	_, tools := g.binding.divideTools(j.Tools)
 	if len(tools) == 0 {
 		return nil
 	}
@@ -56,7 +59,8 @@ func addBroker(s *runner.Spec, j task.Job, g *Agent, boxed bool) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(create(inDir(j, broker.TokenFile), []byte(c.Token+"\n")), create(inDir(j, broker.AnswersFile), nil)); err != nil {
+	err = errors.Join(create(inDir(j, broker.TokenFile), []byte(c.Token+"\n")), create(inDir(j, broker.AnswersFile), nil))
+	if err = errors.Join(err, writeServers(g, j, c.Token)); err != nil {
 		return err
 	}
 	s.Broker, s.Env = text, append(s.Env, broker.Variable+"="+inDir(j, broker.TokenFile))

@@ -28,18 +28,20 @@ type grant struct {
 	tools      []string // in our names and in those of the program; nil: not limited
 	commands   bool     // with the permission Edit, it may run commands
 	enclosed   bool     // every run is in bubblewrap: a program with a sandbox of its own needs none
+	brokered   bool     // the run has a tool broker, which has its tools of MCP servers
 }
 
 // grantFor returns what a run with a list of tools may do: what the list has, as far as the
 // permission allows it.
 func (b Binding) grantFor(tools []string) grant {
-	g := grant{permission: b.Permission, tools: tools, commands: b.runsCommands(), enclosed: b.enclosed()}
+	own, brokered := b.divideTools(tools)
+	g := grant{permission: b.Permission, tools: own, commands: b.runsCommands(), enclosed: b.enclosed(), brokered: len(brokered) > 0}
 	switch {
 	case b.Permission == ReadOnly && tools == nil:
 		g.tools = []string{ReadTools}
 	case b.Permission != "" && tools != nil:
 		groups := recipes[b.Profile].tools
-		g.tools = slices.DeleteFunc(slices.Clone(tools), func(name string) bool { return !g.permits(groups.of(name)) })
+		g.tools = slices.DeleteFunc(own, func(name string) bool { return !g.permits(groups.of(name)) })
 	}
 	return g
 }

@@ -10,10 +10,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/running/runner"
 )
 
 // claudeRecipe runs Claude Code, version 2.1.197. It can't ask for permissions, and doesn't load
-// its user's MCP servers, because no tool list names them.
+// its user's MCP servers, because no tool list names them. The tool broker of a run is its only one.
 var claudeRecipe = recipe{
 	title: "Claude Code",
 	command: []string{
@@ -25,6 +26,7 @@ var claudeRecipe = recipe{
 	output:     Claude,
 	permission: claudePermission,
 	terms:      claudeTerms,
+	servers:    claudeServers,
 
 	tools: claudeTools,
 
@@ -77,7 +79,11 @@ func claudeTerms(g grant, j task.Job) []string {
 		// The name default would mean every tool.
 		tools := slices.DeleteFunc(slices.Clone(g.tools), func(name string) bool { return name == "default" })
 		list := toolList(claudeTools.translate(tools))
-		flags = append(flags, "--tools", list)
+		flags = append(flags, "--tools", list) // which has no tools of MCP servers
+		if g.brokered {
+			flags = append(flags, "--mcp-config", inDir(j, serversFile))
+			list = strings.TrimPrefix(list+",mcp__"+toolServer, ",")
+		}
 		if list != "" {
 			flags = append(flags, "--allowedTools", list)
 		}
@@ -88,6 +94,16 @@ func claudeTerms(g grant, j task.Job) []string {
 		flags = append(flags, "--max-budget-usd", fmt.Sprintf("%d.%02d", *cents/100, *cents%100))
 	}
 	return flags
+}
+
+// claudeServers has the tool broker of a run as its MCP server. Claude Code replaces the variable:
+// https://code.claude.com/docs/en/mcp.
+func claudeServers(token string) string {
+	if token == "" {
+		return `{"mcpServers":{}}` + "\n"
+	}
+	return fmt.Sprintf(`{"mcpServers":{%q:{"type":"http","url":"${%s}","headers":{"Authorization":"Bearer %s"}}}}`+"\n",
+		toolServer, runner.URLVariable, token)
 }
 
 // claudeUsage counts all tokens, cached ones too.

@@ -56,7 +56,11 @@ func (g *Agent) prepare(j task.Job) (runner.Spec, error) {
 	}
 	fault.Point("request-written")
 	s, err := g.spec(j)
-	if err == nil && bubblewrap.Path != runner.WeakerProgram {
+	switch {
+	case err != nil:
+	case bubblewrap.Path == runner.WeakerProgram:
+		err = writeServers(g, j, "")
+	default:
 		err = addBroker(&s, j, g, bubblewrap.Path != "")
 	}
 	if err == nil && bubblewrap.Path != "" {

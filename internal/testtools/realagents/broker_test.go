@@ -1,0 +1,67 @@
+package realagents_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mailboxd/internal/testtools/realagents/fakemodel"
+)
+
+// brokeredTools are the names of the tool broker's tool echo, in the words of the programs that get it.
+var brokeredTools = map[string]string{"claude": "mcp__mailboxd-tools__everything__echo"}
+
+// offer gives the agent of the box the tool echo of server-everything through the tool broker.
+func (b *box) offer() {
+	b.t.Helper()
+	server := filepath.Join(programs(), "node_modules", "@modelcontextprotocol", "server-everything", "dist", "index.js")
+	b.write(configFile, b.read(configFile)+fmt.Sprintf("\ntools:\n  - {id: everything, command: [node, %q, stdio]}\n", server))
+	b.entry("permission: edit", `tools: [read, "mcp:everything/echo"]`)
+}
+
+// echoed has the model call the tool, and expects that it gets the answer of the server.
+func (b *box) echoed(words string) {
+	b.t.Helper()
+	b.model.Script(fakemodel.ToolCall(brokeredTools[b.program.name], map[string]any{"message": words}), fakemodel.Text("It is done."))
+	before := len(b.model.Requests())
+	r := b.ask("Use the tool echo", "--in", b.work)
+	if r.Status != "ok" || r.Review.Required {
+		b.t.Errorf("the result is %+v; want ok and nothing to review", r)
+	}
+	requests := b.model.Requests()
+	messages := requests[len(requests)-1].Messages
+	if got := messages[len(messages)-1].Text; len(requests) != before+2 || !strings.Contains(got, "Echo: "+words) {
+		b.t.Errorf("the model was asked %d times, and got %s of the tool; want the echo", len(requests)-before, got)
+	}
+	if events := b.must(b.mailboxd(b.work, "events", "--task", string(r.ID), "--json")).out; !strings.Contains(events, `"tool.called"`) {
+		b.t.Errorf("no event says that the tool was called:\n%s", events)
+	}
+}
+
+func TestAProgramCallsAToolThroughTheBroker(t *testing.T) {
+	for name := range brokeredTools {
+		t.Run(name, func(t *testing.T) {
+			needPrograms(t)
+			t.Parallel()
+			b := newBox(t, named(name))
+			b.plain()
+			b.serve()
+			b.offer()
+			b.echoed("hello")
+		})
+	}
+}
+
+func TestAProgramInASandboxCallsAToolThroughTheBroker(t *testing.T) {
+	for name := range brokeredTools {
+		t.Run(name, func(t *testing.T) {
+			needPrograms(t)
+			t.Parallel()
+			b := sandboxed(t, named(name))
+			b.serve()
+			b.offer()
+			b.echoed("hello from inside")
+		})
+	}
+}
