@@ -1,7 +1,6 @@
 package web
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -63,8 +62,8 @@ type count struct {
 // mostShown is how many tasks a part of the first page lists.
 const mostShown = 20
 
-// mostHeld is how many tasks are searched for those that wait for a person.
-const mostHeld = 1000
+// mostRunning is how many running tasks are searched for those that wait for nobody.
+const mostRunning = 1000
 
 // now shows what needs a person, and what runs.
 func (s *server) now(ctx context.Context, q question) (page, error) {
@@ -115,23 +114,15 @@ func (d *nowData) addFailed(ctx context.Context, q question, approve bool) error
 
 // addOpen adds the tasks that wait for a person, and those that run.
 func (d *nowData) addOpen(ctx context.Context, q question, approve bool) error {
-	var waiting []client.Task
-	for _, filter := range waitFilters() {
-		filter.Limit = mostHeld
-		found, err := q.reader.Tasks(ctx, filter)
-		if err != nil {
-			return err
-		}
-		waiting = append(waiting, found...)
+	waiting, err := mostUrgent(ctx, q)
+	if err != nil {
+		return err
 	}
-	sortByUrgency(waiting)
-	waiting = waiting[:min(len(waiting), mostShown)]
 	d.More = max(0, q.waits.all()-len(waiting))
-	var err error
 	if d.Waiting, err = waitingRows(ctx, q, waiting, approve); err != nil {
 		return err
 	}
-	shown := client.Filter{States: []task.State{task.Running}, Described: true, Limit: min(mostShown+q.waits.Running, mostHeld)}
+	shown := client.Filter{States: []task.State{task.Running}, Described: true, Limit: min(mostShown+q.waits.Running, mostRunning)}
 	running, err := q.reader.Tasks(ctx, shown)
 	if err != nil {
 		return err
@@ -238,25 +229,39 @@ func needsPerson(t client.Task) bool {
 	return t.State == task.Review || t.CallbackFailed || slices.ContainsFunc(t.Held, func(r task.Reason) bool { return r.Facts().NeedsPerson })
 }
 
-// sortByUrgency sorts the tasks that wait: approvals first, then questions, and what a person holds last.
-func sortByUrgency(waiting []client.Task) {
-	var facts []task.ReasonFacts
-	for _, f := range task.FactsOf(task.Reasons()) {
-		if f.NeedsPerson {
-			facts = append(facts, f)
+// mostUrgent returns the tasks that wait for a person and are shown, in the order of urgencies.
+func mostUrgent(ctx context.Context, q question) (waiting []client.Task, err error) {
+	known := map[envelope.ID]bool{}
+	for _, filter := range urgencies() {
+		if len(waiting) >= min(mostShown, q.waits.all()) {
+			break
 		}
-	}
-	urgency := make(map[envelope.ID]int, len(waiting))
-	for _, t := range waiting {
-		urgency[t.ID] = len(facts)
-		for i, f := range facts {
-			if slices.Contains(t.Held, f.Reason) || f.Action == task.Decide && t.State == task.Review {
-				urgency[t.ID] = i
-				break
+		filter.Limit = mostShown
+		found, err := q.reader.Tasks(ctx, filter)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range found {
+			if !known[t.ID] {
+				known[t.ID], waiting = true, append(waiting, t)
 			}
 		}
 	}
-	slices.SortStableFunc(waiting, func(a, b client.Task) int { return cmp.Compare(urgency[a.ID], urgency[b.ID]) })
+	return waiting[:min(len(waiting), mostShown)], nil
+}
+
+// urgencies find the same tasks as waitFilters, in the order of the reasons.
+func urgencies() (filters []client.Filter) {
+	for _, f := range task.FactsOf(task.Reasons()) {
+		switch {
+		case !f.NeedsPerson:
+			continue
+		case f.Action == task.Decide:
+			filters = append(filters, client.Filter{States: []task.State{task.Review}})
+		}
+		filters = append(filters, client.Filter{States: []task.State{task.Held, task.Running}, Reasons: []task.Reason{f.Reason}})
+	}
+	return append(filters, client.Filter{States: []task.State{task.Done}, CallbackFailed: true})
 }
 
 // rowsOf adds to tasks what they wait for. The details of some may be known.
