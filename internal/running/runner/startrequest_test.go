@@ -14,7 +14,7 @@ func TestAnOrderSaysAllOfASpec(t *testing.T) {
 		Timeout: time.Hour, IdleTimeout: 1, Progress: "/progress", ExitTimeout: 2, Answer: "/answer",
 		Deadline: time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC), MaxOutput: 1 << 40, Grace: 3, Recorded: true, CwdResolved: true, path: "/bin/a",
 		Sandbox: Sandbox{Program: "/usr/bin/bwrap", Options: []string{"--ro-bind", "/usr", ""}, ByName: true, Network: []string{"example.com"}, Limits: cgroup.Limits{Memory: 1 << 40, Processes: 512}},
-		Setup:   Setup{Argv: []string{"npm", "ci"}, Options: []string{"--tmpfs"}, Network: []string{"registry.example"}, path: "/bin/npm"},
+		Broker:  `{"token":"t"}`, Setup: Setup{Argv: []string{"npm", "ci"}, Options: []string{"--tmpfs"}, Network: []string{"registry.example"}, path: "/bin/npm"},
 	}
 	for v, i := reflect.ValueOf(full), 0; i < v.NumField(); i++ {
 		name := v.Type().Field(i).Name
