@@ -37,7 +37,8 @@ func main() {
 var steps = map[string]func([]string) error{
 	runner.GateName: gate.Run, runner.EnterName: gate.Enter, runner.ConfineName: confine.Become,
 	breakout.Name: breakout.Main, breakout.RemountName: breakout.Remount,
-	runner.BrokerName: broker.Main, acp.Name: acp.Main, external.Name: external.Main, breakout.OwnProcName: breakout.OwnProc, breakout.CapabilitiesName: breakout.GiveCapabilities,
+	runner.BrokerName: broker.Main, acp.Name: acp.Main, external.Name: external.Main,
+	breakout.OwnProcName: breakout.OwnProc, breakout.CapabilitiesName: breakout.GiveCapabilities,
 }
 
 // run is the program except for the exit, so that tests can call it.

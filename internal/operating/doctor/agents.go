@@ -41,6 +41,7 @@ func (d *checker) checkAgents(ctx context.Context) {
 		if err == nil {
 			d.login(m.Binding)
 			d.toolNames(m.Binding)
+			d.toolServers(ctx, m.Binding)
 		}
 		if err == nil && m.Binding.Sandbox.Active() {
 			d.sandbox(ctx, m.Binding)

@@ -38,3 +38,24 @@ func (d *checker) agentTool(ctx context.Context, b agent.Binding) (found, fix st
 	}
 	return fmt.Sprintf("the tool %s of %s, which has %d", s.Tool, s.Server, len(tools)), "", nil
 }
+
+// toolServers starts the servers whose tools an agent may call, and looks for these tools. It calls none.
+func (d *checker) toolServers(ctx context.Context, b agent.Binding) {
+	for _, s := range b.Servers {
+		f := Finding{Check: "tools", Subject: b.ID, State: Bad}
+		service, env := s.Tool("", "")
+		has, err := agent.ToolsOf(ctx, agent.Binding{Service: service, Env: env})
+		missing := external.Missing(s.ID, b.Tools, has)
+		switch {
+		case err != nil:
+			f.Finding = fmt.Sprintf("the server %s doesn't list its tools: %v", s.ID, err)
+			f.Hint = "correct the server in the section tools of " + d.Config
+		case len(missing) > 0:
+			f.Finding = fmt.Sprintf("the server %s has no tool %q; it has %q", s.ID, missing, has)
+			f.Hint = "correct tools of the agent in " + d.Config
+		default:
+			f.State, f.Finding = OK, fmt.Sprintf("the server %s lists its tools, which are %d", s.ID, len(has))
+		}
+		d.note(f)
+	}
+}

@@ -172,8 +172,8 @@ func (b Binding) mayAskAgain(j task.Job) bool {
 	return b.Service != nil && state != sentUnknown
 }
 
-// ToolsOf lists the tools of the server whose tool an agent is. It starts the server as a run does,
-// and calls no tool.
+// ToolsOf lists the tools of the server in Service, which gets the variables of Env. It starts the
+// server as a run does, and calls no tool.
 func ToolsOf(ctx context.Context, b Binding) ([]string, error) {
 	env, wrong := inherit(b.Env, os.LookupEnv)
 	if wrong != nil {

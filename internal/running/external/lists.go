@@ -21,6 +21,17 @@ func Named(servers []Server, tools []string) (named []Server) {
 	return named
 }
 
+// Missing returns the tools of a server that a list of tools names, as mcp:SERVER/TOOL, and the server
+// doesn't have.
+func Missing(server string, list, has []string) (missing []string) {
+	for _, entry := range list {
+		if id, tool := policy.MCPServer(entry); id == server && tool != "*" && !slices.Contains(has, tool) {
+			missing = append(missing, tool)
+		}
+	}
+	return missing
+}
+
 // CheckTools refuses entries of a list of tools, and patterns of rules, that name a tool of no server. An
 // entry without a tool, such as mcp:browser, may be a name of the agent's own.
 func CheckTools(servers map[string]bool, tools []string, rules *task.CallRules) (found []Problem) {
