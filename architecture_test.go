@@ -85,7 +85,7 @@ var owners = map[string][]string{
 	"github.com/Masterminds/semver/v3":                       {"internal/decisions/route"},
 	"golang.org/x/crypto/ssh":                                {"internal/access/proof"},
 	"github.com/santhosh-tekuri/jsonschema/v6":               {"internal/running/schema"},
-	"github.com/modelcontextprotocol/go-sdk/mcp":             {"internal/access/mcpserver", "internal/running/external", "internal/running/broker"},
+	"github.com/modelcontextprotocol/go-sdk/mcp":             {"internal/access/mcpserver", "internal/running/external", "internal/running/broker", "bench"},
 	"github.com/bluekeyes/go-gitdiff/gitdiff":                {"internal/access/web"},
 	"github.com/alecthomas/chroma/v2":                        {"internal/access/web", "internal/access/web/code"},
 	"github.com/yuin/goldmark":                               {"internal/access/web/agenttext"},

@@ -36,21 +36,22 @@ var measures = []measure{
 	{"idle", idle},
 	{"scale", scale},
 	{"acp", acp},
+	{"broker", brokerCalls},
+}
+
+// plays are what this program does as a part of a measure, by its only argument.
+var plays = map[string]func() error{
+	playWorker: func() error { answerLines(os.Stdin, os.Stdout); return nil },
+	playACP:    func() error { return askForCalls(os.Stdin, os.Stdout) },
+	playTools:  func() error { return offerTools(context.Background()) },
 }
 
 func main() {
-	if len(os.Args) == 2 && os.Args[1] == playWorker {
-		answerLines(os.Stdin, os.Stdout)
-		return
+	do := bench
+	if len(os.Args) == 2 && plays[os.Args[1]] != nil {
+		do = plays[os.Args[1]]
 	}
-	if len(os.Args) == 2 && os.Args[1] == playACP {
-		if err := askForCalls(os.Stdin, os.Stdout); err != nil {
-			fmt.Fprintln(os.Stderr, "bench:", err)
-			os.Exit(1)
-		}
-		return
-	}
-	if err := bench(); err != nil {
+	if err := do(); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
