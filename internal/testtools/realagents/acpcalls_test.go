@@ -59,11 +59,26 @@ func TestRealAgentsDoNothingThatIsRejected(t *testing.T) {
 func (b *box) rejected(call fakemodel.Reply, resume string) {
 	b.t.Helper()
 	b.model.Script(call, call, fakemodel.Text("I could not."))
+	asked := len(b.model.Requests())
 	h := b.host("Write a file", "reject", resume)
+	if resume != "" && b.lostSession(h, asked) {
+		return
+	}
 	if b.has("shell.txt") || b.has("hello.txt") || len(h.asked) == 0 || len(h.called) != 0 {
 		b.t.Errorf("shell.txt is there: %v, hello.txt: %v, and the result is %+v; want a question, and no file",
 			b.has("shell.txt"), b.has("hello.txt"), h)
 	}
+}
+
+// lostSession reports whether Gemini CLI did not find a session: when it starts twice in a minute, it may
+// begin the file of a session anew. The model must not have been asked then.
+func (b *box) lostSession(h hosted, asked int) bool {
+	b.t.Helper()
+	lost := b.program.name == "gemini" && h.Error.Kind == "session_unavailable"
+	if lost && len(b.model.Requests()) != asked {
+		b.t.Error("the model was asked without the session")
+	}
+	return lost
 }
 
 func TestRealAgentsAskWithTheDiffOfAnEdit(t *testing.T) {
@@ -109,10 +124,7 @@ func TestRealAgentsContinueASessionAndAskInIt(t *testing.T) {
 		b.model.Script(fakemodel.Text("It is plum."))
 		before := len(b.model.Requests())
 		second := b.host("What is the word?", "reject", first.Session)
-		if b.program.name == "gemini" && second.Error.Kind == "session_unavailable" {
-			if len(b.model.Requests()) != before {
-				t.Error("the model was asked without the session")
-			}
+		if b.lostSession(second, before) {
 			return
 		}
 		requests := b.model.Requests()
