@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"strings"
@@ -16,6 +15,7 @@ import (
 
 	"mailboxd/internal/decisions/task"
 	"mailboxd/internal/running/broker"
+	"mailboxd/internal/running/external"
 )
 
 // playTools makes this program an MCP server with one tool, which returns its arguments.
@@ -46,7 +46,7 @@ func brokerCalls(ctx context.Context, l *lab) ([]row, error) {
 	}
 	for range l.rounds {
 		err := l.in(ctx, func(dir string) error {
-			direct, err := timeCalls(ctx, "echo", &mcp.CommandTransport{Command: exec.CommandContext(ctx, self, playTools)})
+			direct, err := timeCalls(ctx, "echo", task.Service{Server: "bench", Command: []string{self, playTools}}, "")
 			if err != nil {
 				return err
 			}
@@ -55,7 +55,7 @@ func brokerCalls(ctx context.Context, l *lab) ([]row, error) {
 				return err
 			}
 			defer b.stop()
-			through, err := timeCalls(ctx, "bench__echo", b.transport())
+			through, err := timeCalls(ctx, "bench__echo", task.Service{Server: "mailboxd", URL: b.url}, brokerToken)
 			if err != nil {
 				return err
 			}
@@ -72,18 +72,17 @@ func brokerCalls(ctx context.Context, l *lab) ([]row, error) {
 	return rows, nil
 }
 
-// timeCalls calls a tool again and again, and returns how long each call took, in ms.
-func timeCalls(ctx context.Context, tool string, over mcp.Transport) (took []float64, err error) {
-	client := mcp.NewClient(&mcp.Implementation{Name: "bench", Version: "1"}, nil)
-	session, err := client.Connect(ctx, over, nil)
+// timeCalls calls a tool of a server again and again, and returns how long each call took, in ms.
+func timeCalls(ctx context.Context, tool string, of task.Service, bearer string) (took []float64, err error) {
+	server, err := external.Connect(ctx, of, os.Environ(), bearer)
 	if err != nil {
 		return nil, err
 	}
-	defer session.Close()
+	defer server.End()
 	for n := range brokeredCalls {
 		want := fmt.Sprintf(`{"text":"%d"}`, n)
 		began := time.Now()
-		result, err := session.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: json.RawMessage(want)})
+		result, err := server.Call(ctx, &mcp.CallToolParams{Name: tool, Arguments: json.RawMessage(want)})
 		took = append(took, time.Since(began).Seconds()*1000)
 		if err != nil {
 			return nil, err
@@ -135,18 +134,4 @@ func startBroker(ctx context.Context, mailboxd, self, dir string) (*runningBroke
 func (b *runningBroker) stop() {
 	_ = b.cmd.Process.Signal(syscall.SIGTERM)
 	_ = b.cmd.Wait() // it was measured
-}
-
-func (b *runningBroker) transport() mcp.Transport {
-	return &mcp.StreamableClientTransport{Endpoint: b.url, HTTPClient: &http.Client{Transport: authorized{}}, MaxRetries: -1}
-}
-
-// authorized adds the token to requests.
-type authorized struct{}
-
-// RoundTrip sends a request with the token.
-func (authorized) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer "+brokerToken)
-	return http.DefaultTransport.RoundTrip(r)
 }
