@@ -4,19 +4,24 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"mailboxd/internal/testtools/toolcaller"
 )
 
 func init() {
 	agents["toolserver"] = toolServer
-	agents["toolcaller"] = toolCaller
+	agents["toolcaller"] = func() {
+		if err := toolcaller.Main(os.Args[2:]); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+	}
 }
 
 // toolServer is an MCP server. It appends the name of each tool that is called to the file log of the directory STUB_DIR, and
@@ -49,6 +54,13 @@ func toolServer() {
 		return ""
 	})
 	said("dies", func() string { fmt.Fprintln(os.Stderr, "last words"); os.Exit(3); return "" })
+	words := func(text string) { _ = os.WriteFile(os.Getenv("STUB_DIR")+"/description", []byte(text), 0o600) }
+	said("changes", func() string { words("says something else"); return "" })
+	said("announces", func() string {
+		words("says something new")
+		said("more", func() string { return "" }) // the server sends notifications/tools/list_changed
+		return ""
+	})
 	s.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
 			result, err := next(ctx, method, r)
@@ -68,68 +80,5 @@ func toolServer() {
 	})
 	if err := s.Run(context.Background(), &mcp.StdioTransport{}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
-	}
-}
-
-// bearer adds the token of a run to requests.
-type bearer string
-
-func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer "+string(b))
-	return http.DefaultTransport.RoundTrip(r)
-}
-
-// toolCaller is an agent that uses its tools: agent toolcaller STEP... A step is list, run SCRIPT, or TOOL TEXT, and each prints a line.
-// The text "number" stands for an argument that fits no schema.
-func toolCaller() {
-	fail := func(err error) {
-		if err != nil {
-			fmt.Println(err)
-			os.Exit(1)
-		}
-	}
-	if os.Getenv("MAILBOX_MCP_URL") == "" {
-		fmt.Println("no tools")
-		return
-	}
-	token, err := os.ReadFile(os.Getenv("MAILBOX_MCP_TOKEN_FILE"))
-	fail(err)
-	ctx := context.Background()
-	client := mcp.NewClient(&mcp.Implementation{Name: "caller", Version: "1"}, nil)
-	session, err := client.Connect(ctx, &mcp.StreamableClientTransport{
-		Endpoint: os.Getenv("MAILBOX_MCP_URL"), HTTPClient: &http.Client{Transport: bearer(strings.TrimSpace(string(token)))}, MaxRetries: -1,
-	}, nil)
-	fail(err)
-	for _, step := range os.Args[2:] {
-		if step == "list" {
-			var names []string
-			for tool, err := range session.Tools(ctx, nil) {
-				fail(err)
-				names = append(names, tool.Name)
-			}
-			fmt.Println("tools:", strings.Join(names, " "))
-			continue
-		}
-		tool, text, _ := strings.Cut(step, " ")
-		if tool == "run" {
-			out, err := exec.Command("/bin/sh", text).CombinedOutput()
-			fmt.Println(string(out), err)
-			continue
-		}
-		arguments := map[string]any{"text": text}
-		if text == "number" {
-			arguments["text"] = 7
-		}
-		result, err := session.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: arguments})
-		if err != nil {
-			fmt.Println(tool+": error:", err)
-			continue
-		}
-		for _, content := range result.Content {
-			if text, ok := content.(*mcp.TextContent); ok {
-				fmt.Println(tool+":", result.IsError, text.Text)
-			}
-		}
 	}
 }

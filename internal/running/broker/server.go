@@ -114,6 +114,9 @@ func (s *server) call(ctx context.Context, limit time.Duration, p *mcp.CallToolP
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	result, err := c.Call(limited, p)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("it took longer than %v", limit)
+	}
 	if err != nil {
 		err = s.broken(ctx, c, err)
 		return nil, nil, fmt.Errorf("the server %s did not answer the call, which isn't made again: %w", s.Service.Server, err)

@@ -18,13 +18,15 @@ import (
 // nothing else.
 type Stage struct {
 	Targets
+	secret  string // which the process and a file have
 	closing []func() error
 	serving sync.WaitGroup
 }
 
 // NewStage makes a stage with files and sockets below each of some directories.
 func NewStage(places ...string) (_ *Stage, err error) {
-	s := &Stage{Targets: Targets{Root: os.Getuid() == 0}}
+	secret := NewSecret()
+	s := &Stage{Targets: Targets{Root: os.Getuid() == 0, Secret: DigestOf(secret)}, secret: secret}
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("prepare the targets of a break-out: %w", errors.Join(err, s.Close()))
@@ -65,7 +67,7 @@ func (s *Stage) addFiles(parent string) error {
 	s.onClose(func() error { return os.RemoveAll(dir) })
 	for _, name := range []string{"secret", "result.json", "tasks.jsonl", "ledger.db"} {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte("secret"), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte(s.secret), 0o600); err != nil {
 			return err
 		}
 		if name == "secret" {
@@ -154,16 +156,32 @@ func (s *Stage) listen(network, address string) (string, error) {
 	return l.Addr().String(), nil
 }
 
-// addProcess starts a process of the same user, as another run would.
+// addProcess starts a process of the same user, as another run or a tool server would. It has the secret in its
+// environment, its arguments, its memory and its input.
 func (s *Stage) addProcess() error {
-	cmd := exec.Command("sleep", "1000")
-	if err := cmd.Start(); err != nil {
+	fd, err := unix.MemfdCreate("config", unix.MFD_CLOEXEC)
+	if err != nil {
+		return os.NewSyscallError("memfd_create", err)
+	}
+	input := os.NewFile(uintptr(fd), "config")
+	defer input.Close()
+	if _, err := input.WriteString(s.secret); err != nil {
 		return err
+	}
+	wait, end, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer wait.Close()
+	cmd := exec.Command("/bin/sh", "-c", "read line <&3", "sh", s.secret)
+	cmd.Env, cmd.Stdin, cmd.ExtraFiles = append(os.Environ(), "BREAKOUT_SECRET="+s.secret), input, []*os.File{wait}
+	if err := cmd.Start(); err != nil {
+		return errors.Join(err, end.Close())
 	}
 	s.onClose(func() error {
 		err := cmd.Process.Kill()
 		_ = cmd.Wait() // reports the signal
-		return err
+		return errors.Join(err, end.Close())
 	})
 	s.PID = cmd.Process.Pid
 	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(s.PID), "stat"))

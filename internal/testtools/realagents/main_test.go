@@ -12,10 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mailboxd/internal/testtools/slowtest"
+	"mailboxd/internal/testtools/toolcaller"
 )
 
 // daemonVariable has the path of mailboxd in the process that runs the tests.
 const daemonVariable = "REALAGENTS_MAILBOXD"
+
+// toolCaller is the argument that makes this program an agent that uses its tools.
+const toolCaller = "toolcaller"
 
 // noPrograms is why the tests of programs are skipped; "" if they run.
 var noPrograms string
@@ -23,6 +27,13 @@ var noPrograms string
 // TestMain runs the tests in a network without any device but loopback, so that no program
 // can reach the real one.
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == toolCaller {
+		if err := toolcaller.Main(os.Args[2:]); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	if os.Getenv(daemonVariable) != "" {
 		if err := raiseLoopback(); err != nil {
 			fmt.Fprintln(os.Stderr, "raise the loopback device:", err)

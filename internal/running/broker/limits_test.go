@@ -1,0 +1,94 @@
+package broker_test
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/running/broker"
+)
+
+func TestARunMakesAsManyCallsAsItMayAndNoMore(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	var calling sync.WaitGroup
+	var made atomic.Int32
+	for range broker.DefaultLimit + 5 {
+		calling.Go(func() {
+			if text, failed := r.call("echo"); !failed {
+				made.Add(1)
+			} else if want := "mailboxd: stub__echo: a run may make 50 calls, and has made them"; text != want {
+				t.Errorf("a call failed with %q; want %q", text, want)
+			}
+		})
+	}
+	calling.Wait()
+	if made.Load() != 50 || len(r.recorded("called")) != 50 || len(r.recorded("refused")) != 5 {
+		t.Errorf("%d calls were made; the record has %d, and %d refused; want 50, 50 and 5",
+			made.Load(), len(r.recorded("called")), len(r.recorded("refused")))
+	}
+	r.wantFailure("echo", "refused", "a run may make 50 calls")
+}
+
+func TestACallOfAServerThatHangsFailsInItsTimeAndEndsTheServer(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(c *broker.Config) { c.Timeout = task.Duration(200 * time.Millisecond) })
+	r.wantFailure("hangs", "called", "the server stub did not answer the call, which isn't made again", "it took longer than 200ms")
+	if err := syscall.Kill(r.starts()[0], 0); !errors.Is(err, syscall.ESRCH) {
+		t.Errorf("the server that hangs is still there: %v", err)
+	}
+	r.wantEcho()
+}
+
+func TestAServerThatFloodsItsStandardErrorStillAnswers(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	if text, failed := r.call("floods"); failed || text != "flooded" {
+		t.Errorf("floods returned %.500q; want its answer", text)
+	}
+	text := r.wantFailure("drowns", "called", "the server stub did not answer the call", "its standard error ends with: ")
+	if !strings.HasSuffix(text, "last words") || len(text) > 10_000 {
+		t.Errorf("the agent got %d bytes that end with %q; want a few with the last words", len(text), text[max(0, len(text)-100):])
+	}
+}
+
+func TestAServerThatSendsBrokenFramesFailsThatCallAlone(t *testing.T) {
+	t.Parallel()
+	for _, tool := range []string{"garbles", "mumbles", "stretches"} {
+		t.Run(tool, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, nil)
+			r.wantEcho()
+			r.wantFailure(tool, "called", "the server stub did not answer the call, which isn't made again")
+			r.wantEcho()
+			if n := len(r.starts()); n != 2 {
+				t.Errorf("the server was started %d times; want twice", n)
+			}
+		})
+	}
+}
+
+func TestAServerThatSpeaksNoMCPIsAnErrorThatNamesIt(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(c *broker.Config) {
+		c.Servers[0].Service.Command = []string{"/bin/sh", "-c", "echo Usage: server; echo wrong option >&2; exec cat >/dev/null"}
+	})
+	r.wantFailure("echo", "refused", "the server stub can't be used: ", "wrong option")
+}
+
+func TestAServerThatEndsAgainAndAgainIsStartedSixTimesAMinute(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	for range 6 {
+		r.wantFailure("dies", "called", "the server stub did not answer the call, which isn't made again", "last words")
+	}
+	r.wantFailure("dies", "refused", "the server stub can't be used: it was started 6 times in the last minute")
+	if n := len(r.starts()); n != 6 {
+		t.Errorf("the server was started %d times; want 6", n)
+	}
+}
