@@ -60,6 +60,20 @@ func checkTools(servers []external.Server, agents []Entry) (checks []error) {
 		for _, p := range external.CheckTools(seen, e.Tools, e.ACP.rules()) {
 			checks = append(checks, wrong(fmt.Sprintf("agents[%d].%s", i, p.Key), "%s", p.Text))
 		}
+		checks = append(checks, e.checkNoBroker(fmt.Sprintf("agents[%d].tools", i), servers)...)
+	}
+	return checks
+}
+
+// checkNoBroker refuses tools of servers for an agent that has no run in which it could call them.
+func (e Entry) checkNoBroker(key string, servers []external.Server) (checks []error) {
+	if e.Inbox == nil && len(e.Worker.Command) == 0 {
+		return nil
+	}
+	for i, entry := range e.Tools {
+		if len(external.Named(servers, []string{entry})) > 0 {
+			checks = append(checks, wrong(fmt.Sprintf("%s[%d]", key, i), "a worker or an inbox gets no tools of MCP servers: use exec, or remove %q", entry))
+		}
 	}
 	return checks
 }

@@ -63,7 +63,8 @@ func playServer() {
 	f.Close()
 	s := mcp.NewServer(&mcp.Implementation{Name: "stub", Version: "1"}, nil)
 	for name, do := range misdeeds {
-		s.AddTool(&mcp.Tool{Name: name, InputSchema: json.RawMessage(`{"type":"object"}`)}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		tool := &mcp.Tool{Name: name, InputSchema: json.RawMessage(`{"type":"object"}`)}
+		s.AddTool(tool, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: do()}}}, nil
 		})
 	}
@@ -106,7 +107,8 @@ func newRig(t *testing.T, change func(*broker.Config)) *rig {
 	})
 	t.Cleanup(serving.Wait)
 	t.Cleanup(stop)
-	if r.client, err = external.Connect(ctx, task.Service{Server: "mailboxd", URL: "http://" + l.Addr().String() + "/mcp"}, nil, c.Token); err != nil {
+	service := task.Service{Server: "mailboxd", URL: "http://" + l.Addr().String() + "/mcp"}
+	if r.client, err = external.Connect(ctx, service, nil, c.Token); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.client.End)

@@ -64,7 +64,9 @@ func Main(args []string) error {
 // Holes lists the attempts that succeed in the weaker sandbox, as docs/sandbox.md has them.
 // Signals says that Landlock holds signals, as it does since Linux 6.12.
 func Holes(signals bool) []string {
-	holes := []string{"chmod a file", "change the times of a file", "stat a file", "list the processes of the host", "find a secret in arguments"}
+	holes := []string{
+		"chmod a file", "change the times of a file", "stat a file", "list the processes of the host", "find a secret in arguments",
+	}
 	if !signals {
 		holes = append(holes, "signal a process")
 	}

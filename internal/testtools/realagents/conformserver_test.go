@@ -104,7 +104,10 @@ func setBody(body *io.ReadCloser, header http.Header, size *int64, text []byte) 
 // withServer puts the server before the name of a tool that is called.
 func withServer(text []byte) []byte {
 	var message, params map[string]jsontext.Value
-	if json.Unmarshal(text, &message) != nil || string(message["method"]) != `"tools/call"` || json.Unmarshal(message["params"], &params) != nil {
+	if json.Unmarshal(text, &message) != nil || string(message["method"]) != `"tools/call"` {
+		return text
+	}
+	if json.Unmarshal(message["params"], &params) != nil {
 		return text
 	}
 	params["name"] = append([]byte(`"sdk__`), params["name"][1:]...)

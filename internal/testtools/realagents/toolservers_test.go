@@ -54,7 +54,8 @@ func TestAnAgentHasExactlyTheAllowedToolsOfTwoServers(t *testing.T) {
 	books, everything, files := filepath.Join(b.home, "books"), filepath.Join(b.home, "everything.log"), filepath.Join(b.home, "files.log")
 	steps := []string{
 		"list", `everything__echo {"message":"hello"}`, `everything__get-sum {"a":2,"b":3}`, `everything__get-env {}`,
-		fmt.Sprintf(`files__read_text_file {"path":%q}`, books+"/a.txt"), fmt.Sprintf(`files__write_file {"path":%q,"content":"x"}`, books+"/b.txt"),
+		fmt.Sprintf(`files__read_text_file {"path":%q}`, books+"/a.txt"),
+		fmt.Sprintf(`files__write_file {"path":%q,"content":"x"}`, books+"/b.txt"),
 		fmt.Sprintf(`files__read_text_file {"path":%q}`, b.home+"/.config/mailboxd/config.yaml"),
 	}
 	command, err := json.Marshal(append([]string{self, toolCaller}, steps...)) // which is YAML
