@@ -105,7 +105,7 @@ func findings(t *testing.T, s runner.Spec, all breakout.Targets) []breakout.Find
 var notOpen = []string{
 	"open a vsock socket", "set up io_uring", "use the keyring of the user", "write to an inherited descriptor",
 	"read a secret through an inherited descriptor",
-	"trace a process", "write /proc/PID/mem", "find a secret in memory", "reach the process that reports the exit code",
+	"trace a process", "write /proc/PID/mem", "reach the process that reports the exit code",
 }
 
 // requireNesting skips a test where the kernel allows no sandbox in a sandbox.
@@ -161,7 +161,12 @@ func TestWithoutASandboxEveryAttemptSucceeds(t *testing.T) {
 	asBothUsers(t, func(t *testing.T) {
 		for _, dir := range everywhere() { // one success in a dir is enough for an attempt
 			s := playing(t, "breaks out")
-			for _, f := range findings(t, s, targets(t, s, dir)) {
+			found := findings(t, s, targets(t, s, dir))
+			closed := func(f breakout.Finding) bool { return f.Attempt == "write /proc/PID/mem" && !f.Broke } // by Yama
+			for _, f := range found {
+				if f.Attempt == "find a secret in memory" && slices.ContainsFunc(found, closed) {
+					continue
+				}
 				if !f.Broke && !slices.Contains(notOpen, f.Attempt) && !impossible(f) {
 					t.Errorf("%s: without a sandbox, an agent could not %s: %s", dir, f.Attempt, f.Why)
 				}
