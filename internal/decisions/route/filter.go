@@ -9,6 +9,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/decisions/policy"
 )
 
 // A filter says why a candidate is excluded; "" if it is not.
@@ -151,7 +152,7 @@ func tools(n *Need, c *Candidate, _ time.Time) string {
 	}
 	for _, have := range matched(n, c) {
 		for _, tool := range have.Tools {
-			if !slices.Contains(c.Tools, tool) {
+			if !policy.ListsTool(c.Tools, tool) {
 				return fmt.Sprintf("needs the tool %.80q for %.80q, and the task does not allow it", tool, have.ID)
 			}
 		}

@@ -51,6 +51,7 @@ func TestEachFilterExcludesByName(t *testing.T) {
 		{"trust", func(n *route.Need) { n.Prod, n.Requires = true, nil }, nil},
 		{"tools", nil, func(c *route.Candidate) { c.Tools = []string{"mcp:files"} }},
 		{"tools", nil, func(c *route.Candidate) { c.Tools = []string{} }},
+		{"tools", nil, func(c *route.Candidate) { c.Tools = []string{"mcp:browser/open"} }},
 		{"network", func(n *route.Need) { n.Network = envelope.NetworkNone }, nil},
 		{"network", func(n *route.Need) { n.Network = envelope.NetworkRestricted }, func(c *route.Candidate) { c.Network = "" }},
 		{"delegation", nil, func(c *route.Candidate) { c.Delegation = "is not among the allowed_agents of pm" }},
