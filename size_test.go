@@ -83,6 +83,7 @@ var ceilings = map[string]int{
 	"internal/running/acp":                    1800,
 	"internal/running/external":               2000,
 	"internal/running/broker":                 1250,
+	"internal/running/brokered":               970,
 	"internal/running/filehash":               600,
 	"internal/running/toolcall":               808,
 	"internal/running/transcript":             1592,

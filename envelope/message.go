@@ -39,7 +39,7 @@ const (
 	Announces      Act = "agent.registered" // agent to all: its capabilities
 	Updates        Act = "agent.updated"    // agent to all: its changed capabilities
 	SendsHeartbeat Act = "agent.heartbeat"  // agent to all: it is alive
-	Calls          Act = "tool.called"      // agent to mailboxd: use this tool
+	Calls          Act = "tool.call"        // agent to mailboxd: use this tool
 	Returns        Act = "tool.result"      // the result of the tool
 	FailsTool      Act = "tool.failed"      // why the tool gave no result
 	Routes         Act = "routing.decided"  // mailboxd to the requester: the chosen agent
@@ -64,6 +64,12 @@ const Everybody = "*"
 
 // Mailboxd is the sender of mailboxd's own messages.
 const Mailboxd = "mailboxd"
+
+// MCP is the sender of what tools of MCP servers return.
+const MCP = "mcp"
+
+// ToolUnavailable is Clutch's code for a tool that can't be used.
+const ToolUnavailable = "TOOL_UNAVAILABLE"
 
 // A Message is a message between participants: agents, people, and mailboxd. Its fields are
 // common to all dialects. The members that only one dialect has stay in Data, Extra and Raw, so
@@ -108,8 +114,16 @@ type Message struct {
 
 	Extra jsontext.Value // top-level members that the dialect does not define, an object; nil for none
 
+	Returned *ToolReturn // what the tool returned that the message calls, once mailboxd has called it; nil: it has not. No codec sets it
+
 	Clutch *ClutchPart // the members that only Clutch has; nil for a message of another dialect
 	Asked  *ClutchPart // those of the request that the message is about: the message repeats its trace and domain; nil for none
+}
+
+// A ToolReturn is what came of a call of a tool of an MCP server.
+type ToolReturn struct {
+	Result  jsontext.Value // a CallToolResult, an object; nil: there is none
+	Failure Failure        // why not
 }
 
 // A Context is material that many messages share by reference (CLOWL-13).

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,10 +26,13 @@ func init() {
 }
 
 // toolServer is an MCP server. It appends the name of each tool that is called to the file log of the directory STUB_DIR, and
-// has the content of its file description as the description of its tools.
+// has the content of its file description as the description of its tools. Its arguments are the tools that it has; none: all.
 func toolServer() {
 	s := mcp.NewServer(&mcp.Implementation{Name: "stub", Version: "1"}, nil)
 	said := func(name string, text func() string) {
+		if only := os.Args[2:]; len(only) > 0 && !slices.Contains(only, name) {
+			return
+		}
 		schema := json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}`)
 		s.AddTool(&mcp.Tool{Name: name, InputSchema: schema}, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			f, err := os.OpenFile(os.Getenv("STUB_DIR")+"/log", os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
@@ -41,7 +45,7 @@ func toolServer() {
 			if err := json.Unmarshal(r.Params.Arguments, &in); err != nil {
 				return nil, err
 			}
-			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: in.Text + text()}}}, nil
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: in.Text + text()}}, IsError: name == "fails"}, nil
 		})
 	}
 	said("echo", func() string { return "" })
@@ -52,6 +56,15 @@ func toolServer() {
 		_ = os.WriteFile(os.Getenv("STUB_DIR")+"/broker.pid", []byte(strconv.Itoa(os.Getppid())), 0o600)
 		time.Sleep(time.Hour) // until its broker is gone, or ends it
 		return ""
+	})
+	said("fails", func() string { return ": no such page" })
+	said("waits", func() string { // for the file go of STUB_DIR
+		for {
+			if _, err := os.Stat(os.Getenv("STUB_DIR") + "/go"); err == nil {
+				return ""
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
 	})
 	said("dies", func() string { fmt.Fprintln(os.Stderr, "last words"); os.Exit(3); return "" })
 	words := func(text string) { _ = os.WriteFile(os.Getenv("STUB_DIR")+"/description", []byte(text), 0o600) }

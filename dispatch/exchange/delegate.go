@@ -228,7 +228,7 @@ func (g *Delegator) emitAndMove(tx *store.Transaction, t *completion, c core.Com
 }
 
 // wakeAll resumes the tasks that wait for a message of the run. An agent that waits for the reply
-// to a refused message runs again.
+// to a refused message, or that has called a tool, runs again.
 func (g *Delegator) wakeAll(tx *store.Transaction, t *completion) error {
 	for _, s := range t.outbound {
 		if s.about == nil {
@@ -238,7 +238,7 @@ func (g *Delegator) wakeAll(tx *store.Transaction, t *completion) error {
 			return err
 		}
 	}
-	if !t.isRefused() || !conversation.AwaitsReply(t.Next) {
+	if !t.isRefused() && !t.hasReturned() || !conversation.AwaitsReply(t.Next) {
 		return nil
 	}
 	next, _, err := g.Messenger.Wake(tx, t.Next, map[string]any{"from": envelope.Mailboxd})
@@ -271,8 +271,14 @@ func (g *Delegator) emitAll(tx *store.Transaction, t *completion) error {
 			}
 			continue
 		}
+		if s.message.Returned != nil {
+			if err := g.reply(tx, t, s.message, conversation.ReturnTool(s.message, t.Row, t.at)); err != nil {
+				return err
+			}
+			continue
+		}
 		if reply, refused := conversation.Refuse(s.message, t.Row, t.at); refused {
-			if err := g.refuse(tx, t, s.message, reply); err != nil {
+			if err := g.reply(tx, t, s.message, reply); err != nil {
 				return err
 			}
 			continue
@@ -291,8 +297,8 @@ func (g *Delegator) emitAll(tx *store.Transaction, t *completion) error {
 	return nil
 }
 
-// refuse records a message of an agent that has no effect, and replies with the reason.
-func (g *Delegator) refuse(tx *store.Transaction, t *completion, m, reply envelope.Message) error {
+// reply records a message of an agent that mailboxd itself replies to at once, and the reply.
+func (g *Delegator) reply(tx *store.Transaction, t *completion, m, reply envelope.Message) error {
 	if _, err := tx.Record(outbox.RecordOf(m, task.ByRun, t.Row.Seq, t.at)); err != nil {
 		return err
 	}

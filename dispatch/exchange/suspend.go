@@ -80,9 +80,15 @@ func (cp *Completer) pause(tx *store.Transaction, t *completion, refused int) er
 	return cp.Delegator.wakeAll(tx, t)
 }
 
-// isRefused reports whether the run of a task that has no answer sent a message that is refused.
+// hasReturned reports whether mailboxd has called a tool for the run.
+func (t *completion) hasReturned() bool {
+	return slices.ContainsFunc(t.outbound, func(s outboundMessage) bool { return s.message.Returned != nil })
+}
+
+// isRefused reports whether the run of a task that has no answer sent a message that is refused, and no
+// call of a tool that was made or decided about.
 func (t *completion) isRefused() bool {
-	return t.outcome.Hold == task.Reply && slices.ContainsFunc(t.outbound, func(s outboundMessage) bool {
+	return t.outcome.Hold == task.Reply && !t.hasReturned() && slices.ContainsFunc(t.outbound, func(s outboundMessage) bool {
 		_, refused := conversation.Refuse(s.message, t.Row, t.at)
 		return refused
 	})

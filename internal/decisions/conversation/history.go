@@ -24,7 +24,7 @@ func InHistory(m task.Message, t task.Task) bool {
 	case envelope.Completes, envelope.Fails, envelope.Stops:
 		return m.Via != task.ByDaemon || m.Task == t.Seq && m.To == t.Agent
 	}
-	return m.Via != task.ByDaemon || m.From == envelope.Mailboxd
+	return m.Via != task.ByDaemon || isOurs(m)
 }
 
 // Recorded combines a message read from its line with the facts that only the record has.

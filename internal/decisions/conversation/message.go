@@ -20,12 +20,15 @@ func HasEvent(m task.Message) bool {
 	switch m.Act {
 	case envelope.Informs, envelope.Asks, envelope.ReportsStatus, envelope.Inquires, envelope.Announces, envelope.Updates, envelope.Cancels,
 		envelope.Calls, envelope.Returns, envelope.FailsTool:
-		return m.Via != task.ByDaemon || m.From == envelope.Mailboxd
+		return m.Via != task.ByDaemon || isOurs(m)
 	case envelope.Reports, envelope.Waits:
 		return m.Via == task.ByRun // printed at the end; during a run it is task.progress
 	}
 	return false
 }
+
+// isOurs reports whether mailboxd says something itself, or what a tool returned that it has called.
+func isOurs(m task.Message) bool { return m.From == envelope.Mailboxd || m.From == envelope.MCP }
 
 // AsksForWork reports whether a message asks for a task.
 func AsksForWork(m envelope.Message) bool {
@@ -88,7 +91,7 @@ func OnlyRecorded(act envelope.Act) bool {
 // or a delegation without a mode (CLOWL-30).
 func Refuse(m envelope.Message, t task.Task, now time.Time) (reply envelope.Message, refused bool) {
 	if m.Act == envelope.Calls {
-		return RefuseTool(m, t, now), true
+		return RefuseTool(m, t, now), m.Returned == nil
 	}
 	return Error(m, t, dialect.FailureOf(envelope.ValidationFailed, noMode), now), NoMode(m)
 }
@@ -99,16 +102,15 @@ const MaxRefused = 8
 // RefusedError returns why the messages of a run that has no answer were refused.
 func RefusedError(messages []envelope.Message) envelope.Error {
 	if slices.ContainsFunc(messages, func(m envelope.Message) bool { return m.Act == envelope.Calls }) {
-		return envelope.Error{Kind: envelope.DependencyFailed, Code: toolUnavailable, Message: noTools}
+		return envelope.Error{Kind: envelope.DependencyFailed, Code: envelope.ToolUnavailable, Message: noTools}
 	}
 	return envelope.Error{Kind: envelope.OutputInvalid, Message: noMode}
 }
 
 // The reasons of refused messages.
 const (
-	toolUnavailable = "TOOL_UNAVAILABLE"
-	noTools         = "mailboxd calls no tools"
-	noMode          = "body.d.delegation_mode: must be transfer, fork or assist"
+	noTools = "mailboxd calls no tool but those of MCP servers that agents[].tools lists"
+	noMode  = "body.d.delegation_mode: must be transfer, fork or assist"
 )
 
 // NoMode reports whether a delegation in CLowl has no valid mode. Each other dialect implies it.
@@ -119,9 +121,30 @@ func NoMode(m envelope.Message) bool {
 // RefuseTool returns the reply to an agent that calls a tool: no tool is available (CLUTCH-33, CLUTCH-89).
 func RefuseTool(m envelope.Message, t task.Task, now time.Time) envelope.Message {
 	why := dialect.FailureOf(envelope.DependencyFailed, noTools)
-	why.Code = toolUnavailable
+	why.Code = envelope.ToolUnavailable
 	reply := Error(m, t, why, now)
 	reply.Act = envelope.FailsTool
+	return reply
+}
+
+// ReturnTool returns the reply to an agent whose call of a tool mailboxd has made: what the tool returned,
+// or why there is nothing.
+func ReturnTool(m envelope.Message, t task.Task, now time.Time) envelope.Message {
+	reply := Error(m, t, m.Returned.Failure, now)
+	reply.Act, reply.From = envelope.FailsTool, envelope.MCP
+	if m.Returned.Result == nil {
+		return reply
+	}
+	var result, called map[string]jsontext.Value
+	_ = json.Unmarshal(m.Returned.Result, &result)
+	_ = json.Unmarshal(m.Data, &called)
+	data := map[string]any{"tool": called["tool"], "success": true}
+	for _, name := range []string{"content", "structuredContent"} {
+		if value := result[name]; value != nil {
+			data[name] = value
+		}
+	}
+	reply.Act, reply.Type, reply.Data = envelope.Returns, "", encode(data)
 	return reply
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // reserved are names that a sender of a line can't have.
-var reserved = []string{envelope.Mailboxd, envelope.Everybody, "router", "registry", "mcp"}
+var reserved = []string{envelope.Mailboxd, envelope.Everybody, "router", "registry", envelope.MCP}
 
 // systemTypes are the types of Clutch's messages that only the daemon sends (CLUTCH-32, CLUTCH-36).
 var systemTypes = []string{"chat.system", "routing.decision", "routing.failure"}

@@ -1,5 +1,7 @@
 package task
 
+import "mailboxd/envelope"
+
 // A ToolUse is one call of a tool through the tool broker, or a change of a tool. Its bodies are in the
 // run directory.
 type ToolUse struct {
@@ -10,4 +12,6 @@ type ToolUse struct {
 	TookMS    int64  `json:"took_ms,omitzero"`
 	Failed    bool   `json:"failed,omitzero"` // the tool, or its server
 	Why       string `json:"why,omitzero"`    // why it failed, was refused, or is held
+
+	Kind envelope.Kind `json:"kind,omitzero"` // of a refusal
 }

@@ -95,7 +95,7 @@ func (g *Agent) Run(ctx context.Context, j task.Job, started func(runner.Process
 		return g.noProcess(j, spawn)
 	}
 	// Any other error concerns the records of the run; the exit itself is known.
-	return g.keepWork(j, g.inspect(j, g.conclude(j, exit, m)))
+	return makeCalls(ctx, g, j, g.keepWork(j, g.inspect(j, g.conclude(j, exit, m))))
 }
 
 // Recover returns the outcome of a run that an earlier daemon started. If the run's keeper
@@ -122,7 +122,7 @@ func (g *Agent) Recover(ctx context.Context, j task.Job) task.Outcome {
 	case failed:
 		return task.Outcome{Unread: unread}
 	case known:
-		return g.keepWork(j, g.inspect(j, g.concludeWhole(j, exit, m)))
+		return makeCalls(ctx, g, j, g.keepWork(j, g.inspect(j, g.concludeWhole(j, exit, m))))
 	}
 	message := "the daemon was gone when the agent ended, so its end is unknown"
 	if err != nil {

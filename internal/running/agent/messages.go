@@ -82,7 +82,7 @@ func (g *Agent) decodeMessages(j task.Job, text []byte) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	a := answer{messages: t.others, hold: t.hold, unbound: g.unbound(messages), called: calledTools(messages)}
+	a := answer{messages: t.others, hold: t.hold, unbound: g.unbound(messages), called: calledTools(offered(g, j), messages)}
 	if t.answer != nil {
 		a.result, a.attached, a.again = g.resultOf(j, *t.answer), t.answer.Attachments, conversation.AsksForAttempt(*t.answer)
 		a.object = member(a.result.Encode(), "output")

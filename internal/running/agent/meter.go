@@ -17,6 +17,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/running/brokered"
 	"mailboxd/internal/running/runner"
 	"mailboxd/internal/running/toolcall"
 )
@@ -40,8 +41,8 @@ type meter struct {
 	overBudget error // the first error of Job.Meter
 	unread     error // runner.Passing: why the last read missed a part of the file; nil: it didn't
 	reporter   reporter
-	calls      *toolcall.Calls // nil: the agent doesn't ask about its calls
-	broker     *brokerReader   // nil: the run has no tool broker
+	calls      *toolcall.Calls  // nil: the agent doesn't ask about its calls
+	broker     *brokered.Reader // nil: the run has no tool broker
 
 	output      *follower     // standard output of a profile's program; nil for any other
 	exitTimeout time.Duration // of a program after its answer; 0: unlimited
@@ -51,7 +52,7 @@ type meter struct {
 
 func (g *Agent) newMeter(j task.Job) *meter {
 	m := &meter{job: j, reporter: reporter{job: j, speaks: g.binding.Speaks(), now: time.Now}}
-	m.broker = newBrokerReader(j)
+	m.broker = brokered.NewReader(j)
 	m.calls = toolcall.New(j, filepath.Join(workDir(j.Dir), progressFile))
 	if host := recipes[g.binding.Profile].host; host != nil {
 		m.calls.Exempt(host.exempt)
@@ -117,7 +118,7 @@ func (m *meter) watch(ctx context.Context) (running context.Context, stop func()
 // poll reads new content. The last line counts without its newline if last is set.
 func (m *meter) poll(last bool) {
 	m.followOutput(last)
-	m.broker.poll()
+	m.broker.Poll()
 	m.unread = nil
 	f, err := openRegular(workDir(m.job.Dir), progressFile)
 	switch {

@@ -11,6 +11,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/decisions/policy"
 	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/running/brokered"
 )
 
 // A toolReport is the tool use that an answer reports: the tool of each action, and the
@@ -74,11 +75,14 @@ func (g *Agent) checkTools(j task.Job, r *envelope.Result) {
 }
 
 // calledTools returns the tools that an agent calls, or whose results it reports, without
-// duplicates (CLUTCH-33).
-func calledTools(messages []envelope.Message) (names []string) {
+// duplicates (CLUTCH-33). It leaves out the calls that a tool broker makes, which decides about them.
+func calledTools(tools brokered.Tools, messages []envelope.Message) (names []string) {
 	for _, m := range messages {
 		var name string
 		if m.Act != envelope.Calls && m.Act != envelope.Returns && m.Act != envelope.FailsTool {
+			continue
+		}
+		if _, brokered := tools.Asks(m); brokered {
 			continue
 		}
 		if tool := member(m.Data, "tool"); tool.Kind() == '"' && json.Unmarshal(tool, &name, lenient) == nil && !slices.Contains(names, name) {

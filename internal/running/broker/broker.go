@@ -13,6 +13,8 @@
 //     the bodies are in calls.
 //   - "mailboxd broker" reads a Config from standard input. With listen in it, the command needs no
 //     keeper, prints the address, and serves until it gets SIGTERM.
+//   - "mailboxd broker call" makes the calls for which the agent of an earlier run asked in messages. It reads
+//     an Asked from standard input, and the broker of its own run records what comes of each.
 package broker
 
 import (
@@ -82,6 +84,9 @@ func (c Config) Encode() (string, error) {
 
 // Main is the command of a broker.
 func Main(args []string) error {
+	if len(args) == 1 && args[0] == CallArgument {
+		return callAsked()
+	}
 	var c Config
 	text, err := io.ReadAll(io.LimitReader(os.Stdin, 16<<20))
 	if err == nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"mailboxd/envelope"
 	"mailboxd/internal/decisions/policy"
 	"mailboxd/internal/decisions/task"
 	"mailboxd/internal/running/schema"
@@ -99,38 +100,38 @@ func (b *broker) call(ctx context.Context, p *mcp.CallToolParamsRaw) (*mcp.CallT
 		arguments = []byte("{}")
 	}
 	use := task.ToolUse{Tool: cut(full), Arguments: digest(arguments)}
-	refused := func(format string, args ...any) (*mcp.CallToolResult, error) {
-		use.Why = s.redacted(fmt.Sprintf(format, args...))
+	refused := func(kind envelope.Kind, format string, args ...any) (*mcp.CallToolResult, error) {
+		use.Kind, use.Why = kind, s.redacted(fmt.Sprintf(format, args...))
 		b.refuse(use)
 		return failure(p.Name, use.Why), nil
 	}
 	if s == nil || !policy.ListsMCP(b.Tools, full) {
-		use.Why = "the run has no such tool"
+		use.Kind, use.Why = envelope.PolicyViolation, "the run has no such tool"
 		b.refuse(use)
 		return nil, errUnknown(p.Name)
 	}
 	if !b.record.count(b.Limit) {
-		return refused("a run may make %d calls, and has made them", b.Limit)
+		return refused(envelope.Capacity, "a run may make %d calls, and has made them", b.Limit)
 	}
 	if len(arguments) > maxBody {
-		return refused("the arguments have more than %d bytes", maxBody)
+		return refused(envelope.ValidationFailed, "the arguments have more than %d bytes", maxBody)
 	}
 	tools, err := s.tools(ctx)
 	if err != nil {
-		return refused("the server %s can't be used: %v", id, err)
+		return refused(envelope.DependencyFailed, "the server %s can't be used: %v", id, err)
 	}
 	at := slices.IndexFunc(tools, func(t *mcp.Tool) bool { return t.Name == name })
 	if at < 0 {
-		use.Why = "the server has no such tool"
+		use.Kind, use.Why = envelope.DependencyFailed, "the server has no such tool"
 		b.refuse(use)
 		return nil, errUnknown(p.Name)
 	}
 	if err := checkArguments(tools[at].InputSchema, arguments); err != nil {
-		return refused("the arguments don't fit the schema of the tool: %v", err)
+		return refused(envelope.ValidationFailed, "the arguments don't fit the schema of the tool: %v", err)
 	}
 	use.ID = rand.Text() // nobody can guess it, and ask about it before
 	if why := b.decide(ctx, full, tools[at], use.ID, arguments); why != "" {
-		return refused("%s", why)
+		return refused(envelope.PolicyViolation, "%s", why)
 	}
 	return b.send(ctx, s, p, name, arguments, use)
 }
@@ -196,7 +197,7 @@ func (b *broker) send(
 		err = b.record.line("sent", use)
 	}
 	if err != nil {
-		use.Why = fmt.Sprintf("nothing was sent, since the call can't be recorded: %v", err)
+		use.Kind, use.Why = envelope.InternalError, fmt.Sprintf("nothing was sent, since the call can't be recorded: %v", err)
 		b.refuse(use)
 		return failure(p.Name, use.Why), nil
 	}

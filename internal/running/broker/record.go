@@ -1,11 +1,14 @@
 package broker
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -36,8 +39,28 @@ func (r *record) open(dir string) (err error) {
 	if err := os.MkdirAll(filepath.Join(dir, callsDir), 0o700); err != nil {
 		return err
 	}
-	r.file, err = os.OpenFile(filepath.Join(dir, CallsFile), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
-	return err
+	r.file, err = os.OpenFile(filepath.Join(dir, CallsFile), os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	return r.continues()
+}
+
+// continues counts the lines and the calls of an earlier broker of the run.
+func (r *record) continues() error {
+	in := bufio.NewReader(r.file)
+	for {
+		line, err := in.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if r.lines++; bytes.HasPrefix(line, []byte(`{"sent"`)) {
+			r.calls++
+		}
+	}
 }
 
 func (r *record) close() { _ = r.file.Close() } // each line is written
@@ -67,7 +90,14 @@ func (r *record) line(what string, value any) error {
 
 // body keeps the arguments or the result of a call.
 func (r *record) body(id, what string, text []byte) error {
-	return os.WriteFile(filepath.Join(r.dir, callsDir, id+"."+what+".json"), text, 0o600)
+	return os.WriteFile(filepath.Join(r.dir, bodyFile(id, what)), text, 0o600)
+}
+
+func bodyFile(id, what string) string { return callsDir + "/" + id + "." + what + ".json" }
+
+// ResultFile returns the file of a run directory with the result of a call, for an id without a slash.
+func ResultFile(id string) string {
+	return bodyFile(id, "result")
 }
 
 // answers are those to the questions of the broker.

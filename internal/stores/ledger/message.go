@@ -18,6 +18,9 @@ func scanMessage(r row) (m task.Message, err error) {
 	var lost string
 	err = r.Scan(&m.Seq, stamp{&m.Time}, &m.Dialect, &m.Act, &m.ID, &m.Cause, &m.Task, &m.Thread, &m.Trace, &m.From, &m.To,
 		&m.Via, &m.Hash, &lost, &m.Inbox, stamp{&m.Delivered}, &m.Body)
+	if m.Act == envelope.Act(task.KindToolCalled) { // of an earlier mailboxd; that is an event of another kind now
+		m.Act = envelope.Calls
+	}
 	if lost != "" {
 		m.Lost = strings.Split(lost, ",")
 	}

@@ -1,0 +1,132 @@
+// Package brokered is what a run has to do with its tool broker: the servers that the broker gets, the events
+// of what it did, and the calls for which an agent asks in messages.
+package brokered
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/sys/unix"
+
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/running/broker"
+	"mailboxd/internal/running/toolcall"
+)
+
+// recordedFile is the file of a run directory that says how much of the broker's record is events.
+const recordedFile = "calls.recorded"
+
+// lenient reads what the records have, whatever an agent wrote.
+var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+
+// Has reports whether a run has a tool broker.
+func Has(j task.Job) bool {
+	_, err := os.Lstat(filepath.Join(j.Dir, broker.AnswersFile))
+	return j.Dir != "" && err == nil
+}
+
+// open opens a file of a run directory for reading. An agent outside of a sandbox can replace it, so that links
+// aren't followed and a pipe doesn't block.
+func open(dir, name string) (*os.File, error) {
+	path := filepath.Join(dir, name)
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		f.Close()
+		return nil, &os.PathError{Op: "open", Path: path, Err: unix.EINVAL}
+	}
+	return f, nil
+}
+
+// A Reader reads what the broker of a run did, and makes events of it. nil is of a run without a
+// broker.
+type Reader struct {
+	job    task.Job
+	calls  *toolcall.Calls
+	offset int64
+}
+
+// NewReader returns the reader of a run.
+func NewReader(j task.Job) *Reader {
+	if j.Used == nil || !Has(j) {
+		return nil
+	}
+	return &Reader{job: j, calls: toolcall.Brokered(j, broker.CallsFile, broker.AnswersFile)}
+}
+
+// Poll reads new lines. It asks again about calls that had no decision before a restart; their
+// answers are in the ledger.
+func (r *Reader) Poll() {
+	if r == nil {
+		return
+	}
+	defer r.calls.DecideOpen()
+	f, err := open(r.job.Dir, broker.CallsFile)
+	if err != nil {
+		return // nothing was called
+	}
+	defer f.Close()
+	if _, err := f.Seek(r.offset, io.SeekStart); err != nil {
+		return // tried again
+	}
+	recorded := r.recorded()
+	in := bufio.NewReader(f)
+	for {
+		line, err := in.ReadBytes('\n')
+		if err != nil || !r.take(bytes.TrimSpace(line), r.offset < recorded) {
+			return
+		}
+		r.offset += int64(len(line))
+	}
+}
+
+// recorded returns up to where the lines have events.
+func (r *Reader) recorded() int64 {
+	text, _ := os.ReadFile(filepath.Join(r.job.Dir, recordedFile))
+	n, _ := strconv.ParseInt(string(text), 10, 64)
+	return n
+}
+
+// take takes a line, and reports whether that is done for good.
+func (r *Reader) take(line []byte, recorded bool) bool {
+	var data struct {
+		Ask     *task.Call    `json:"ask"`
+		Called  *task.ToolUse `json:"called"`
+		Refused *task.ToolUse `json:"refused"`
+		Changed *task.ToolUse `json:"changed"`
+	}
+	if json.Unmarshal(line, &data, lenient) != nil {
+		return true
+	}
+	if data.Ask != nil {
+		r.calls.AskBrokered(*data.Ask)
+	}
+	var err error
+	switch {
+	case recorded:
+	case data.Called != nil:
+		err = r.job.Used(task.KindToolCalled, *data.Called)
+	case data.Refused != nil:
+		err = r.job.Used(task.KindToolRefused, *data.Refused)
+	case data.Changed != nil:
+		err = r.job.Used(task.KindToolChanged, *data.Changed)
+	default:
+		return true
+	}
+	if err != nil {
+		return false // tried again
+	}
+	if !recorded {
+		at := strconv.FormatInt(r.offset+int64(len(line))+1, 10)
+		_ = os.WriteFile(filepath.Join(r.job.Dir, recordedFile), []byte(at), 0o600) // otherwise an event may come twice after a restart
+	}
+	return true
+}
