@@ -2,6 +2,10 @@ package broker_test
 
 import (
 	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -90,5 +94,55 @@ func TestAServerThatEndsAgainAndAgainIsStartedSixTimesAMinute(t *testing.T) {
 	r.wantFailure("dies", "refused", "the server stub can't be used: it was started 6 times in the last minute")
 	if n := len(r.starts()); n != 6 {
 		t.Errorf("the server was started %d times; want 6", n)
+	}
+}
+
+func TestArgumentsOverOneMebibyteAreRefusedAndNotKept(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	const want = "mailboxd: stub__echo: the arguments have more than 1048576 bytes"
+	if text, failed := r.callWith("echo", fmt.Sprintf(`{"a":%q}`, mebibyte)); !failed || text != want {
+		t.Errorf("echo with too many arguments returned %.500q; want %q", text, want)
+	}
+	if refused := r.recorded("refused"); len(refused) != 1 || refused[0].Tool != "stub/echo" || !strings.HasSuffix(want, refused[0].Why) {
+		t.Errorf("the record has %+v; want the call", refused)
+	}
+	if kept, err := os.ReadDir(filepath.Join(r.dir, "calls")); err != nil || len(kept) != 0 {
+		t.Errorf("%d bodies are kept, %v; want none", len(kept), err)
+	}
+}
+
+// post calls the tool echo with an Authorization header, and returns the status.
+func (r *rig) post(authorization string) int {
+	r.t.Helper()
+	body := strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"stub__echo","arguments":{}}}`)
+	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodPost, r.url, body)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	req.Header.Set("Authorization", authorization)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	resp.Body.Close()
+	return resp.StatusCode
+}
+
+func TestARequestWithoutTheTokenOfTheRunStartsNothing(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	for _, header := range []string{"", "Bearer ", "Bearer other", "token", "bearer token"} {
+		if status := r.post(header); status != http.StatusUnauthorized {
+			t.Errorf("a call with the header %q was answered %d; want 401", header, status)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(r.dir, "starts")); err == nil {
+		t.Error("a call without the token started the server")
+	}
+	if status := r.post("Bearer token"); status != http.StatusOK || len(r.starts()) != 1 {
+		t.Errorf("a call with the token was answered %d, and the server was started %d times; want 200 and once", status, len(r.starts()))
 	}
 }

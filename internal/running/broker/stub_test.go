@@ -77,6 +77,7 @@ func playServer() {
 type rig struct {
 	t      *testing.T
 	dir    string
+	url    string
 	client *external.Client
 }
 
@@ -107,8 +108,8 @@ func newRig(t *testing.T, change func(*broker.Config)) *rig {
 	})
 	t.Cleanup(serving.Wait)
 	t.Cleanup(stop)
-	service := task.Service{Server: "mailboxd", URL: "http://" + l.Addr().String() + "/mcp"}
-	if r.client, err = external.Connect(ctx, service, nil, c.Token); err != nil {
+	r.url = "http://" + l.Addr().String() + "/mcp"
+	if r.client, err = external.Connect(ctx, task.Service{Server: "mailboxd", URL: r.url}, nil, c.Token); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.client.End)
@@ -118,7 +119,13 @@ func newRig(t *testing.T, change func(*broker.Config)) *rig {
 // call calls a tool of the server, and returns what the agent reads, and whether that is an error.
 func (r *rig) call(tool string) (text string, failed bool) {
 	r.t.Helper()
-	result, err := r.client.Call(r.t.Context(), &mcp.CallToolParams{Name: "stub__" + tool, Arguments: json.RawMessage(`{}`)})
+	return r.callWith(tool, `{}`)
+}
+
+// callWith is call with arguments.
+func (r *rig) callWith(tool, arguments string) (text string, failed bool) {
+	r.t.Helper()
+	result, err := r.client.Call(r.t.Context(), &mcp.CallToolParams{Name: "stub__" + tool, Arguments: json.RawMessage(arguments)})
 	if err != nil {
 		r.t.Error(err)
 		return "", true
