@@ -5,11 +5,9 @@ import (
 	"strings"
 
 	sdk "github.com/coder/acp-go-sdk"
-)
 
-// toolServer is the name of the tool broker of a run in a session. It differs from mailboxd, the name
-// with which people enter the mailbox in the settings of their agents.
-const toolServer = "mailboxd-tools"
+	"mailboxd/internal/running/toolserver"
+)
 
 // toolServers returns the MCP servers of a session: the tool broker of the run, if it has one. Without
 // it, the agent would not have the tools that the task may use.
@@ -25,6 +23,6 @@ func (h *host) toolServers(can capabilities) ([]sdk.McpServer, error) {
 		return nil, failure(kindUnsuitable, "read the token of the tool broker: %v", err)
 	}
 	header := sdk.HttpHeader{Name: "Authorization", Value: "Bearer " + strings.TrimSpace(string(token))}
-	server := &sdk.McpServerHttpInline{Type: "http", Name: toolServer, Url: h.opts.ToolsURL, Headers: []sdk.HttpHeader{header}}
+	server := &sdk.McpServerHttpInline{Type: "http", Name: toolserver.Name, Url: h.opts.ToolsURL, Headers: []sdk.HttpHeader{header}}
 	return []sdk.McpServer{{Http: server}}, nil
 }

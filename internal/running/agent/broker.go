@@ -49,6 +49,9 @@ func addBroker(s *runner.Spec, j task.Job, g *Agent, boxed bool) error {
 		return err
 	}
 	s.Broker, s.Env = text, append(s.Env, broker.Variable+"="+inDir(j, broker.TokenFile))
+	if variables := recipes[g.binding.Profile].brokerEnv; variables != nil && g.binding.byRecipe() {
+		s.Env = append(s.Env, variables(c.Token)...)
+	}
 	return nil
 }
 

@@ -44,6 +44,7 @@ type recipe struct {
 	terms      func(grant, task.Job) []string // the arguments for one run; nil: none
 	rules      func(grant, task.Job) *rules   // for one run; nil: none, as the function may return
 	servers    func(token string) string      // the text of serversFile, for a run with a tool broker; nil: none
+	brokerEnv  func(token string) []string    // the variables of a run with a tool broker, as NAME=value; nil: none
 	holds      func(tools []string) bool      // whether the terms hold the program to a list; nil: to any
 
 	tools      toolGroups // what our names of tools mean; nil: it can't be told which tools it may use

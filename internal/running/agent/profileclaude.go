@@ -10,7 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/internal/decisions/task"
-	"mailboxd/internal/running/runner"
+	"mailboxd/internal/running/toolserver"
 )
 
 // claudeRecipe runs Claude Code, version 2.1.197. It can't ask for permissions, and doesn't load
@@ -26,7 +26,8 @@ var claudeRecipe = recipe{
 	output:     Claude,
 	permission: claudePermission,
 	terms:      claudeTerms,
-	servers:    claudeServers,
+	servers:    toolserver.Claude,
+	brokerEnv:  toolserver.ClaudeWaits,
 
 	tools: claudeTools,
 
@@ -82,7 +83,7 @@ func claudeTerms(g grant, j task.Job) []string {
 		flags = append(flags, "--tools", list) // which has no tools of MCP servers
 		if g.brokered {
 			flags = append(flags, "--mcp-config", inDir(j, serversFile))
-			list = strings.TrimPrefix(list+",mcp__"+toolServer, ",")
+			list = strings.TrimPrefix(list+",mcp__"+toolserver.Name, ",")
 		}
 		if list != "" {
 			flags = append(flags, "--allowedTools", list)
@@ -94,16 +95,6 @@ func claudeTerms(g grant, j task.Job) []string {
 		flags = append(flags, "--max-budget-usd", fmt.Sprintf("%d.%02d", *cents/100, *cents%100))
 	}
 	return flags
-}
-
-// claudeServers has the tool broker of a run as its MCP server. Claude Code replaces the variable:
-// https://code.claude.com/docs/en/mcp.
-func claudeServers(token string) string {
-	if token == "" {
-		return `{"mcpServers":{}}` + "\n"
-	}
-	return fmt.Sprintf(`{"mcpServers":{%q:{"type":"http","url":"${%s}","headers":{"Authorization":"Bearer %s"}}}}`+"\n",
-		toolServer, runner.URLVariable, token)
 }
 
 // claudeUsage counts all tokens, cached ones too.

@@ -11,6 +11,7 @@ import (
 
 	"mailboxd/internal/decisions/task"
 	"mailboxd/internal/running/runner"
+	"mailboxd/internal/running/toolserver"
 )
 
 // codexRecipe runs Codex, version 0.169.0, which reads the prompt if its argument is "-". It has
@@ -23,6 +24,8 @@ var codexRecipe = recipe{
 	output:  Codex,
 	terms:   codexTerms,
 	holds:   codexHolds,
+
+	brokerEnv: toolserver.Token,
 
 	tools:      codexTools,
 	others:     []string{"update_plan", "request_user_input", "multi_agent_v1", "get_goal", "create_goal", "update_goal"},
@@ -77,6 +80,9 @@ func codexTerms(g grant, _ task.Job) []string {
 		if !groups[WebTools] {
 			flags = append(flags, "-c", "web_search=disabled")
 		}
+	}
+	if g.brokered {
+		flags = append(flags, "-c", toolserver.Codex())
 	}
 	return append(flags, "-")
 }

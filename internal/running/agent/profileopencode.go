@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"errors"
+	"maps"
 	"math/big"
 	"slices"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/running/toolserver"
 )
 
 // openCodeRecipe runs opencode, version 1.18.33, which reads the prompt from a standard input that
@@ -27,6 +29,8 @@ var openCodeRecipe = recipe{
 	output:  OpenCode,
 	terms:   openCodeTerms,
 	rules:   openCodeRules,
+
+	brokerEnv: toolserver.Token,
 
 	tools:  openCodeTools,
 	others: openCodeOthers,
@@ -83,6 +87,9 @@ func openCodeRules(g grant, _ task.Job) *rules {
 		for _, name := range slices.Concat([]string{"*"}, openCodeTools.translate(ToolNames()), openCodeOthers) {
 			permission[name] = "deny"
 		}
+		if g.brokered {
+			permission[toolserver.Name+"_*"] = "allow"
+		}
 		for _, name := range openCodeTools.translate(g.tools) {
 			switch {
 			case openCodeTools.of(name) == EditTools:
@@ -101,6 +108,9 @@ func openCodeRules(g grant, _ task.Job) *rules {
 		permission["edit"], permission["bash"], permission["task"] = "allow", "deny", "deny"
 	}
 	config := map[string]any{"agent": map[string]any{openCodeAgent: map[string]any{"mode": "primary", "permission": permission}}}
+	if g.brokered {
+		config["mcp"] = toolserver.OpenCode()
+	}
 	text, err := json.Marshal(config, json.Deterministic(true))
 	if err != nil {
 		return nil // names are text
@@ -108,24 +118,26 @@ func openCodeRules(g grant, _ task.Job) *rules {
 	return &rules{name: "opencode.json", text: string(text), env: "OPENCODE_CONFIG_CONTENT", add: addOpenCodeAgent}
 }
 
-// addOpenCodeAgent adds the agent of mailboxd to settings of the user. It replaces an agent of that
-// name, whose permissions the run would have otherwise.
+// addOpenCodeAgent adds the agent of mailboxd, and the tool broker, to settings of the user. It replaces an
+// agent of that name, whose permissions the run would have otherwise.
 func addOpenCodeAgent(own, text string) (string, error) {
 	settings := members(jsontext.Value(own))
 	if settings == nil {
 		return "", errors.New("it is not a JSON object, and the permissions of the agent are to be added to it")
 	}
-	agents := members(settings["agent"])
-	if agents == nil {
-		agents = map[string]jsontext.Value{}
+	for section, ours := range members(jsontext.Value(text)) {
+		all := members(settings[section])
+		if all == nil {
+			all = map[string]jsontext.Value{}
+		}
+		maps.Copy(all, members(ours))
+		raw, err := json.Marshal(all, json.Deterministic(true))
+		if err != nil {
+			return "", err
+		}
+		settings[section] = raw
 	}
-	agents[openCodeAgent] = member(member(jsontext.Value(text), "agent"), openCodeAgent)
-	raw, err := json.Marshal(agents, json.Deterministic(true))
-	if err != nil {
-		return "", err
-	}
-	settings["agent"] = raw
-	raw, err = json.Marshal(settings, json.Deterministic(true))
+	raw, err := json.Marshal(settings, json.Deterministic(true))
 	return string(raw), err
 }
 

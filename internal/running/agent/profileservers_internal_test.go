@@ -2,11 +2,14 @@ package agent
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
 	"mailboxd/internal/decisions/task"
 	"mailboxd/internal/running/external"
+	"mailboxd/internal/running/runner"
+	"mailboxd/internal/running/toolserver"
 )
 
 // The token is in a file alone, and the tools of the broker are not among those of the program.
@@ -34,11 +37,52 @@ func TestClaudeCodeGetsTheToolBrokerByAFile(t *testing.T) {
 			Headers   map[string]string
 		} `json:"mcpServers"`
 	}
-	if err := json.Unmarshal([]byte(claudeServers("secret")), &file); err != nil {
+	if err := json.Unmarshal([]byte(toolserver.Claude("secret")), &file); err != nil {
 		t.Fatal(err)
 	}
 	s := file.Servers["mailboxd-tools"]
 	if s.Type != "http" || s.URL != "${MAILBOX_MCP_URL}" || s.Headers["Authorization"] != "Bearer secret" {
 		t.Errorf("the file has the servers %+v; want the tool broker", file.Servers)
+	}
+}
+
+// The address is known when the program starts, and the token is in a variable alone.
+func TestCodexAndOpenCodeGetTheToolBrokerWithoutItsTokenInAnArgument(t *testing.T) {
+	j := task.Job{Dir: "/runs/1", Terms: task.Terms{Tools: []string{"mcp:docs/*"}}}
+	codex := Binding{ID: "a", Profile: Codex, Servers: []external.Server{{ID: "docs"}}}.Filled()
+	want := `mcp_servers.mailboxd-tools={url="${MAILBOX_MCP_URL}", bearer_token_env_var="MAILBOX_MCP_TOKEN", required=true, ` +
+		`startup_timeout_sec=60, tool_timeout_sec=86400, default_tools_approval_mode="approve"}`
+	if got := codex.terms()(j); !slices.Contains(got, want) {
+		t.Errorf("Codex has the flags %q; want %s", got, want)
+	}
+	spec := runner.Spec{Argv: append([]string{"codex", "exec"}, codex.terms()(j)...)}
+	agents, err := New([]Binding{codex}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, _ := agents.Lookup("a")
+	if err := withoutBroker(&spec, j, g); err != nil || strings.Contains(strings.Join(spec.Argv, " "), "mcp_servers") || spec.Argv[len(spec.Argv)-1] != "-" {
+		t.Errorf("without a broker, Codex is run as %q, %v; want no server", spec.Argv, err)
+	}
+
+	other := `OPENCODE_CONFIG_CONTENT={"mcp":{"own":{"type":"local"}},"model":"m"}`
+	opencode := Binding{ID: "a", Profile: OpenCode, Servers: codex.Servers}.Filled()
+	text, err := opencode.rulesFor(j).addTo([]string{other})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{
+		`"mcp":{"mailboxd-tools":{"headers":{"Authorization":"Bearer {env:MAILBOX_MCP_TOKEN}"},"oauth":false,"timeout":86400000,` +
+			`"type":"remote","url":"{env:MAILBOX_MCP_URL}"},"own":{"type":"local"}}`,
+		`"mailboxd-tools_*":"allow"`, `"model":"m"`, `"*":"deny"`,
+	} {
+		if !strings.Contains(text, part) {
+			t.Errorf("opencode has the settings %s; want %s", text, part)
+		}
+	}
+	for profile, want := range map[Profile]string{Codex: "MAILBOX_MCP_TOKEN=secret", OpenCode: "MAILBOX_MCP_TOKEN=secret"} {
+		if got := recipes[profile].brokerEnv("secret"); !slices.Equal(got, []string{want}) {
+			t.Errorf("%s gets the variables %q; want %s", profile, got, want)
+		}
 	}
 }

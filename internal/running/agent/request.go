@@ -59,7 +59,7 @@ func (g *Agent) prepare(j task.Job) (runner.Spec, error) {
 	switch {
 	case err != nil:
 	case bubblewrap.Path == runner.WeakerProgram:
-		err = writeServers(g, j, "")
+		err = withoutBroker(&s, j, g)
 	default:
 		err = addBroker(&s, j, g, bubblewrap.Path != "")
 	}

@@ -166,7 +166,7 @@ func Serve(ctx context.Context, c Config, l net.Listener) error {
 	defer b.work.Wait()
 	defer b.end()
 	const headerTimeout = 30 * time.Second
-	web := &http.Server{Handler: b.authorized(b.handler()), ReadHeaderTimeout: headerTimeout, MaxHeaderBytes: 16 << 10}
+	web := &http.Server{Handler: b.authorized(answered(b.handler())), ReadHeaderTimeout: headerTimeout, MaxHeaderBytes: 16 << 10}
 	web.BaseContext = func(net.Listener) context.Context { return ctx }
 	defer context.AfterFunc(ctx, func() { web.Close() })()
 	err := web.Serve(l)
@@ -205,6 +205,7 @@ func (b *broker) handler() http.Handler {
 	})
 	s.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
+			defer keepAlive(ctx)()
 			switch method {
 			case "tools/list":
 				return b.list(ctx)

@@ -16,6 +16,7 @@ import (
 	"mailboxd/internal/decisions/task"
 	"mailboxd/internal/running/external"
 	"mailboxd/internal/running/runner"
+	"mailboxd/internal/sandboxing/sandbox"
 )
 
 // CallArgument, after the name of the command, makes a process the caller of an Asked.
@@ -47,7 +48,7 @@ func callAsked() error {
 	if err != nil {
 		return fmt.Errorf("read token: %w", err)
 	}
-	at := task.Service{Server: runner.BrokerName, URL: os.Getenv(runner.URLVariable)}
+	at := task.Service{Server: runner.BrokerName, URL: os.Getenv(sandbox.ToolsVariable)}
 	c, err := external.Connect(ctx, at, nil, strings.TrimSpace(string(token)))
 	if err != nil {
 		return fmt.Errorf("connect to the broker: %w", err)

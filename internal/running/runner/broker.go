@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -42,7 +41,7 @@ func (s *Spec) openBroker(f *processTable, b *box) (*helper, error) {
 	}
 	defer file.Close()
 	h, err := startHelper(f, BrokerName, func(life int) (int, error) { return forkBroker(config, int(file.Fd()), life) })
-	s.Env = append(slices.Clone(s.Env), URLVariable+"=http://"+l.Addr().String()+"/mcp")
+	s.toolsURL = "http://" + l.Addr().String() + "/mcp"
 	return h, err
 }
 

@@ -29,9 +29,6 @@ const (
 	BrokerLifeline = 4 // ends with the keeper
 )
 
-// URLVariable is the variable of a run with the address of its tool broker.
-const URLVariable = "MAILBOX_MCP_URL"
-
 // RefusedFile is the file of a run directory with the hosts that the gate refused, a JSON
 // object a line.
 const RefusedFile = "network.jsonl"

@@ -54,9 +54,10 @@ type Spec struct {
 	Setup   Setup   // runs before Argv; zero: none
 	Broker  string  // standard input of the tool broker, which has secrets; "": none
 
-	step   step   // that the keeper runs
-	stdout int    // of the step after a setup; standard output of others is created
-	path   string // resolved path of Argv[0]; "": look it up on PATH
+	step     step   // that the keeper runs
+	stdout   int    // of the step after a setup; standard output of others is created
+	path     string // resolved path of Argv[0]; "": look it up on PATH
+	toolsURL string // of the tool broker; "": there is none, or the first step in the sandbox has it
 }
 
 // A SpawnError says why nothing was started.

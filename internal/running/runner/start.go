@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mailboxd/internal/sandboxing/sandbox"
 	"mailboxd/internal/testtools/fault"
 )
 
@@ -47,31 +48,31 @@ func (s Spec) start(ctx context.Context, f *processTable) (*attempt, error) {
 		return nil, err
 	}
 	defer unix.Close(stdin)
-	sandbox, err := s.openBox(f, stdin)
+	enclosed, err := s.openBox(f, stdin)
 	if err != nil {
 		return nil, err
 	}
-	broker, err := s.openBroker(f, sandbox)
+	broker, err := s.openBroker(f, enclosed)
 	if err != nil {
-		sandbox.close()
+		enclosed.close()
 		return nil, err
 	}
 	out, err := s.openOutput()
 	if err != nil {
-		sandbox.close()
+		enclosed.close()
 		broker.leave()
 		return nil, err
 	}
-	r := &attempt{spec: s, broker: broker, table: f, output: out, box: sandbox, argv: append([]string{path}, s.Argv[1:]...)}
+	r := &attempt{spec: s, broker: broker, table: f, output: out, box: enclosed, argv: append([]string{path}, s.Argv[1:]...)}
 	fault.Point("output-created")
 	err = f.spawn(r, func() error { return r.spawn(path, stdin) })
 	if err != nil {
-		sandbox.close()
+		enclosed.close()
 		broker.leave()
 		s.removeOutput(out)
 		return nil, err
 	}
-	sandbox.release()
+	enclosed.release()
 	fault.Point("spawned")
 	return r, nil
 }
@@ -91,6 +92,9 @@ func (r *attempt) spawn(path string, stdin int) error {
 		Sys:   &syscall.SysProcAttr{Setsid: true, PidFD: &pidfd},
 	}
 	argv := s.Argv
+	if s.toolsURL != "" {
+		argv, attr.Env = sandbox.AddTools(argv, attr.Env, s.toolsURL)
+	}
 	if r.box != nil {
 		path, argv = r.box.wrap(r.argv, attr)
 	}

@@ -87,7 +87,7 @@ func Enter(args []string) error {
 		if err != nil {
 			return err
 		}
-		env = append(env, toolsVariable+"=http://"+address+"/mcp")
+		argv, env = sandbox.AddTools(argv, env, "http://"+address+"/mcp")
 	}
 	if err := unix.CloseRange(3, 1<<20, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("close descriptors: %w", err)
@@ -95,9 +95,6 @@ func Enter(args []string) error {
 	err := syscall.Exec(argv[0], argv, env)
 	return fmt.Errorf("start %s: %w", argv[0], err)
 }
-
-// toolsVariable is the variable with the address of the tool broker, as package runner has it.
-const toolsVariable = "MAILBOX_MCP_URL"
 
 // handOver listens in the sandbox, and hands the listener to the process at the other end of a socket.
 func handOver(number string) (address string, err error) {

@@ -9,8 +9,20 @@ import (
 	"mailboxd/internal/testtools/realagents/fakemodel"
 )
 
-// brokeredTools are the names of the tool broker's tool echo, in the words of the programs that get it.
-var brokeredTools = map[string]string{"claude": "mcp__mailboxd-tools__everything__echo"}
+// brokeredTools are the tool echo of the tool broker, in the words of the programs that get it.
+var brokeredTools = map[string]fakemodel.Call{
+	"claude":   {Tool: "mcp__mailboxd-tools__everything__echo"},
+	"codex":    {Tool: "everything__echo", Namespace: "mcp__mailboxd_tools"},
+	"opencode": {Tool: "mailboxd-tools_everything__echo"},
+}
+
+// echoCall is a call of the tool.
+func (b *box) echoCall(words string) fakemodel.Reply {
+	call := brokeredTools[b.program.name]
+	reply := fakemodel.ToolCall(call.Tool, map[string]any{"message": words})
+	reply.Calls[0].Namespace = call.Namespace
+	return reply
+}
 
 // offer gives the agent of the box the tool echo of server-everything through the tool broker.
 func (b *box) offer() {
@@ -23,7 +35,7 @@ func (b *box) offer() {
 // echoed has the model call the tool, and expects that it gets the answer of the server.
 func (b *box) echoed(words string) {
 	b.t.Helper()
-	b.model.Script(fakemodel.ToolCall(brokeredTools[b.program.name], map[string]any{"message": words}), fakemodel.Text("It is done."))
+	b.model.Script(b.echoCall(words), fakemodel.Text("It is done."))
 	before := len(b.model.Requests())
 	r := b.ask("Use the tool echo", "--in", b.work)
 	if r.Status != "ok" || r.Review.Required {
