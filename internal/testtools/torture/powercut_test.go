@@ -122,8 +122,8 @@ func (w *writer) fill() error {
 			return err
 		}
 	}
-	for range 2 {
-		p := w.next(w.part())
+	for _, part := range []string{"file", w.part()} { // a file is published in each life
+		p := w.next(part)
 		p.callback = "done"
 		w.sent = append(w.sent, p)
 		if err := errors.Join(w.send(p, ""), w.nonsense(), w.change(0)); err != nil {
