@@ -10,7 +10,7 @@
 //     invalid parameter, "unknown tool".
 //   - What is refused, or fails, is a result with isError and a text that says why.
 //   - A call is sent to a server at most once. It is in calls.jsonl of the run directory before that, and
-//     the bodies are in calls.
+//     its arguments are in calls.bodies.
 //   - "mailboxd broker" reads a Config from standard input. With listen in it, the command needs no
 //     keeper, prints the address, and serves until it gets SIGTERM.
 //   - "mailboxd broker call" makes the calls for which the agent of an earlier run asked in messages. It reads
@@ -47,7 +47,7 @@ const (
 	TokenFile   = "mcp.token"
 	CallsFile   = "calls.jsonl"   // what the broker did and asks, one JSON object a line
 	AnswersFile = "calls.answers" // what was decided about its questions
-	callsDir    = "calls"         // the bodies
+	BodiesFile  = "calls.bodies"  // their arguments and results, one JSON object a line
 	Variable    = "MAILBOX_MCP_TOKEN_FILE"
 )
 
@@ -113,7 +113,7 @@ func Main(args []string) error {
 			stop()
 		})
 	}
-	debug.SetGCPercent(50)
+	debug.SetGCPercent(200) // each message takes buffers of 32 KiB
 	machine.UnmapProgram()  // a broker lives as long as its run
 	return Serve(ctx, c, l) // the process ends, and the wait for the keeper with it
 }

@@ -192,7 +192,7 @@ func (b *broker) decide(ctx context.Context, full string, tool *mcp.Tool, id str
 func (b *broker) send(
 	ctx context.Context, s *server, p *mcp.CallToolParamsRaw, name string, arguments []byte, use task.ToolUse,
 ) (*mcp.CallToolResult, error) {
-	err := b.record.body(use.ID, "arguments", arguments)
+	err := b.record.keep(body{ID: use.ID, Arguments: string(arguments)})
 	if err == nil {
 		err = b.record.line("sent", use)
 	}
@@ -213,7 +213,7 @@ func (b *broker) send(
 		result = failure(p.Name, use.Why)
 	default:
 		use.Result, use.Failed = digest(text), result.IsError
-		if err := b.record.body(use.ID, "result", text); err != nil {
+		if err := b.record.keep(body{ID: use.ID, Result: string(text)}); err != nil {
 			use.Why = fmt.Sprintf("the result isn't kept: %v", err)
 		}
 	}

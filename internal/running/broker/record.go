@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/internal/running/toolcall"
 	"mailboxd/internal/stores/dirtree"
@@ -27,20 +28,18 @@ const maxLines = 10_000
 
 // A record writes what happens to the run directory. It isn't synced: a power cut ends the run, too.
 type record struct {
-	mu    sync.Mutex // guards the fields below
-	dir   string
-	file  *os.File
-	lines int
-	calls int
+	mu     sync.Mutex // guards the fields below
+	file   *os.File
+	bodies *os.File
+	lines  int
+	calls  int
 }
 
 func (r *record) open(dir string) (err error) {
-	r.dir = dir
-	if err := os.MkdirAll(filepath.Join(dir, callsDir), 0o700); err != nil {
+	if r.file, err = openLines(dir, CallsFile); err != nil {
 		return err
 	}
-	r.file, err = os.OpenFile(filepath.Join(dir, CallsFile), os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
-	if err != nil {
+	if r.bodies, err = openLines(dir, BodiesFile); err != nil {
 		return err
 	}
 	return r.continues()
@@ -63,7 +62,14 @@ func (r *record) continues() error {
 	}
 }
 
-func (r *record) close() { _ = r.file.Close() } // each line is written
+func openLines(dir, name string) (*os.File, error) {
+	return os.OpenFile(filepath.Join(dir, name), os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
+}
+
+func (r *record) close() {
+	_ = r.file.Close() // each line is written
+	_ = r.bodies.Close()
+}
 
 // count counts a call, and reports whether there may be one.
 func (r *record) count(limit int) bool {
@@ -88,16 +94,42 @@ func (r *record) line(what string, value any) error {
 	return err
 }
 
-// body keeps the arguments or the result of a call.
-func (r *record) body(id, what string, text []byte) error {
-	return os.WriteFile(filepath.Join(r.dir, bodyFile(id, what)), text, 0o600)
+// A body is a line with the arguments of a call, or with its result, as texts: their digests are recorded.
+// All are in one file, since a new file for each takes longer than a call.
+type body struct {
+	ID        string `json:"id"`
+	Arguments string `json:"arguments,omitzero"`
+	Result    string `json:"result,omitzero"`
 }
 
-func bodyFile(id, what string) string { return callsDir + "/" + id + "." + what + ".json" }
+// keep appends a body in one write.
+func (r *record) keep(b body) error {
+	text, err := json.Marshal(b, jsontext.AllowInvalidUTF8(true))
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, err = r.bodies.Write(append(text, '\n'))
+	return err
+}
 
-// ResultFile returns the file of a run directory with the result of a call, for an id without a slash.
-func ResultFile(id string) string {
-	return bodyFile(id, "result")
+// Result returns the result of a call from a BodiesFile, as JSON; nil if it isn't there.
+func Result(bodies io.Reader, id string) ([]byte, error) {
+	in := bufio.NewReader(bodies)
+	for {
+		line, err := in.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		var b body
+		if json.Unmarshal(line, &b) == nil && b.ID == id && b.Result != "" {
+			return []byte(b.Result), nil
+		}
+	}
 }
 
 // answers are those to the questions of the broker.

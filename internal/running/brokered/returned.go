@@ -95,10 +95,7 @@ func resultOf(dir string, use task.ToolUse) (envelope.ToolReturn, error) {
 		return unavailable(use.Why), nil
 	}
 	lost := failed("the tool was called, and its result is lost")
-	if strings.Contains(use.ID, "/") {
-		return lost, nil
-	}
-	text, err := readFrom(dir, broker.ResultFile(use.ID), 0)
+	text, err := keptResult(dir, use.ID)
 	if runner.Passing(err) {
 		return lost, err
 	}
@@ -109,6 +106,15 @@ func resultOf(dir string, use task.ToolUse) (envelope.ToolReturn, error) {
 		return failed(textsOf(text)), nil
 	}
 	return envelope.ToolReturn{Result: text}, nil
+}
+
+func keptResult(dir, id string) ([]byte, error) {
+	f, err := open(dir, broker.BodiesFile)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return broker.Result(f, id)
 }
 
 // textsOf returns the texts in the result of a tool.
