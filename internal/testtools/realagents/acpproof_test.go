@@ -41,19 +41,55 @@ func (b *box) sshKey() string {
 	return strings.TrimSpace(b.read("key.pub"))
 }
 
+// needProof has decisions made by a person with an SSH key alone.
+func (b *box) needProof() {
+	b.t.Helper()
+	approvers := fmt.Sprintf("approval: {self: confirm}\napprovers: [{name: alice, uid: %d, proof: ssh, keys: [%q]}]\n", os.Getuid(), b.sshKey())
+	b.write(configFile, approvers+b.read(configFile))
+}
+
+// heldCall asks the agent, and returns the task once a call in it waits for a person.
+func (b *box) heldCall(words string) (id string) {
+	b.t.Helper()
+	id = strings.TrimSpace(b.must(b.mailboxd(b.work, "ask", b.program.name, words, "--in", b.work)).out)
+	for end := time.Now().Add(patience); !strings.Contains(b.mailboxd(b.work, "ps").out, "approval"); <-time.After(100 * time.Millisecond) {
+		if time.Now().After(end) {
+			b.t.Fatalf("no call waits; ps says %+v", b.mailboxd(b.work, "ps"))
+		}
+	}
+	return id
+}
+
+// checkProof verifies the signature of the approval of a call by other means.
+func (b *box) checkProof(id string) {
+	b.t.Helper()
+	var shown struct {
+		Approvals []struct {
+			Stage string
+			Proof struct{ Signed, Signature string }
+		}
+	}
+	text := b.must(b.mailboxd(b.work, "show", id, "--json")).out
+	if err := json.Unmarshal([]byte(text), &shown); err != nil || len(shown.Approvals) == 0 || shown.Approvals[0].Stage != "tool" {
+		b.t.Fatalf("show prints %s, %v; want an approval of a call", text, err)
+	}
+	b.write("signature", shown.Approvals[0].Proof.Signature)
+	b.write("signed", shown.Approvals[0].Proof.Signed)
+	b.write("allowed", "alice "+b.read("key.pub"))
+	verify := "ssh-keygen -Y verify -f allowed -I alice -n approval@mailboxd -s signature <signed"
+	if out := b.must(b.run(b.home, "sh", "-c", verify)).out; !strings.Contains(out, "Good") {
+		b.t.Errorf("ssh-keygen says %q", out)
+	}
+}
+
 func TestAPersonApprovesACallOfARealAgentWithAnSSHKey(t *testing.T) {
 	forEach(t, func(t *testing.T, b *box) {
 		b.plain()
 		b.hostedEntry("{otherwise: ask}")
-		b.write(configFile, fmt.Sprintf("approval: {self: confirm}\napprovers: [{name: alice, uid: %d, proof: ssh, keys: [%q]}]\n", os.Getuid(), b.sshKey())+b.read(configFile))
+		b.needProof()
 		b.serve()
 		b.model.Script(b.askedShellCall(), fakemodel.Text("I wrote shell.txt."))
-		id := strings.TrimSpace(b.must(b.mailboxd(b.work, "ask", b.program.name, "Write shell.txt", "--in", b.work)).out)
-		for end := time.Now().Add(patience); !strings.Contains(b.mailboxd(b.work, "ps").out, "approval"); <-time.After(100 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("no call waits; ps says %+v", b.mailboxd(b.work, "ps"))
-			}
-		}
+		id := b.heldCall("Write shell.txt")
 		if b.has("shell.txt") {
 			t.Error("shell.txt is there before the approval")
 		}
@@ -62,22 +98,6 @@ func TestAPersonApprovesACallOfARealAgentWithAnSSHKey(t *testing.T) {
 		if !b.has("shell.txt") {
 			t.Error("shell.txt is not there after the approval")
 		}
-		var shown struct {
-			Approvals []struct {
-				Stage string
-				Proof struct{ Signed, Signature string }
-			}
-		}
-		text := b.must(b.mailboxd(b.work, "show", id, "--json")).out
-		if err := json.Unmarshal([]byte(text), &shown); err != nil || len(shown.Approvals) == 0 || shown.Approvals[0].Stage != "tool" {
-			t.Fatalf("show prints %s, %v; want an approval of a call", text, err)
-		}
-		b.write("signature", shown.Approvals[0].Proof.Signature)
-		b.write("signed", shown.Approvals[0].Proof.Signed)
-		b.write("allowed", "alice "+b.read("key.pub"))
-		verify := "ssh-keygen -Y verify -f allowed -I alice -n approval@mailboxd -s signature <signed"
-		if out := b.must(b.run(b.home, "sh", "-c", verify)).out; !strings.Contains(out, "Good") {
-			t.Errorf("ssh-keygen says %q", out)
-		}
+		b.checkProof(id)
 	})
 }

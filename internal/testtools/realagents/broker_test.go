@@ -24,12 +24,13 @@ func (b *box) echoCall(words string) fakemodel.Reply {
 	return reply
 }
 
-// offer gives the agent of the box the tool echo of server-everything through the tool broker.
-func (b *box) offer() {
+// offer gives the agent of the box the tool echo of server-everything through the tool broker, with
+// other lines of its entry.
+func (b *box) offer(lines ...string) {
 	b.t.Helper()
 	server := filepath.Join(programs(), "node_modules", "@modelcontextprotocol", "server-everything", "dist", "index.js")
 	b.write(configFile, b.read(configFile)+fmt.Sprintf("\ntools:\n  - {id: everything, command: [node, %q, stdio]}\n", server))
-	b.entry("permission: edit", `tools: [read, "mcp:everything/echo"]`)
+	b.entry(append([]string{"permission: edit", `tools: [read, "mcp:everything/echo"]`}, lines...)...)
 }
 
 // echoed has the model call the tool, and expects that it gets the answer of the server.
@@ -41,13 +42,19 @@ func (b *box) echoed(words string) {
 	if r.Status != "ok" || r.Review.Required {
 		b.t.Errorf("the result is %+v; want ok and nothing to review", r)
 	}
+	b.checkEcho(before, words)
+	if events := b.must(b.mailboxd(b.work, "events", "--task", string(r.ID), "--json")).out; !strings.Contains(events, `"tool.called"`) {
+		b.t.Errorf("no event says that the tool was called:\n%s", events)
+	}
+}
+
+// checkEcho expects that the model was asked twice, and got the answer of the server.
+func (b *box) checkEcho(before int, words string) {
+	b.t.Helper()
 	requests := b.model.Requests()
 	messages := requests[len(requests)-1].Messages
 	if got := messages[len(messages)-1].Text; len(requests) != before+2 || !strings.Contains(got, "Echo: "+words) {
 		b.t.Errorf("the model was asked %d times, and got %s of the tool; want the echo", len(requests)-before, got)
-	}
-	if events := b.must(b.mailboxd(b.work, "events", "--task", string(r.ID), "--json")).out; !strings.Contains(events, `"tool.called"`) {
-		b.t.Errorf("no event says that the tool was called:\n%s", events)
 	}
 }
 
@@ -74,6 +81,29 @@ func TestAProgramInASandboxCallsAToolThroughTheBroker(t *testing.T) {
 			b.serve()
 			b.offer()
 			b.echoed("hello from inside")
+		})
+	}
+}
+
+func TestAProgramWaitsUntilAPersonApprovesItsCallWithAnSSHKey(t *testing.T) {
+	for name := range brokeredTools {
+		t.Run(name, func(t *testing.T) {
+			needPrograms(t)
+			t.Parallel()
+			b := newBox(t, named(name))
+			b.plain()
+			b.needProof()
+			b.serve()
+			b.offer(`acp: {rules: [{mcp: "everything/echo", do: ask}]}`)
+			b.model.Script(b.echoCall("approved"), fakemodel.Text("It is done."))
+			id := b.heldCall("Use the tool echo")
+			if n := len(b.model.Requests()); n != 1 {
+				t.Errorf("the model was asked %d times before the approval; want once", n)
+			}
+			b.must(b.mailboxd(b.work, "approve", id))
+			b.must(b.mailboxd(b.work, "wait", id))
+			b.checkEcho(0, "approved")
+			b.checkProof(id)
 		})
 	}
 }
