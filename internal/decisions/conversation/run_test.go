@@ -48,6 +48,33 @@ func TestWhatAnActIsAllowedToDo(t *testing.T) {
 	}
 }
 
+// CLUTCH-33, CLUTCH-89: the reply to a call has what the tool returned, or why there is nothing.
+func TestACallOfAToolHasAReplyOfTheServer(t *testing.T) {
+	now, about := time.Unix(9, 0), task.Task{ID: "t1", Agent: "worker"}
+	m := envelope.Message{Act: envelope.Calls, ID: "c1", Data: []byte(`{"tool":"mcp:docs","args":{}}`)}
+	result := `{"content":[{"type":"text","text":"yes"}],"structuredContent":{"a":1},"isError":false,"_meta":{"x":1}}`
+	m.Returned = &envelope.ToolReturn{Result: jsontext.Value(result)}
+	reply := conversation.ReturnTool(m, about, now)
+	const want = `{"content":[{"type":"text","text":"yes"}],"structuredContent":{"a":1},"success":true,"tool":"mcp:docs"}`
+	if reply.Act != envelope.Returns || string(reply.Data) != want || reply.Cause != "c1" || reply.From != envelope.MCP || !slices.Equal(reply.To, []string{"worker"}) {
+		t.Errorf("ReturnTool = %+v with %s; want the result %s", reply, reply.Data, want)
+	}
+	m.Returned = &envelope.ToolReturn{Failure: envelope.Failure{Kind: envelope.PolicyViolation, Message: "no"}}
+	reply = conversation.ReturnTool(m, about, now)
+	if reply.Act != envelope.FailsTool || reply.Failure != m.Returned.Failure || reply.Text != "no" || reply.From != envelope.MCP {
+		t.Errorf("ReturnTool = %+v; want the reason", reply)
+	}
+	if _, refused := conversation.Refuse(m, about, now); refused {
+		t.Error("a call that mailboxd has decided about is refused again")
+	}
+	for act, from := range map[envelope.Act]string{envelope.Returns: envelope.MCP, envelope.FailsTool: envelope.Mailboxd} {
+		said := task.Message{Act: act, From: from, Via: task.ByDaemon}
+		if !conversation.HasEvent(said) || !conversation.InHistory(said, about) {
+			t.Errorf("%s of %s has no event, or its agent doesn't get it", act, from)
+		}
+	}
+}
+
 func TestAMessageOfARunIsRefusedIfItHasNoEffect(t *testing.T) {
 	now, about := time.Unix(9, 0), task.Task{ID: "t1", Agent: "worker"}
 	for name, c := range map[string]struct {

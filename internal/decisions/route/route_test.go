@@ -96,7 +96,10 @@ func TestACandidateAtALimitIsSelected(t *testing.T) {
 		},
 		"three heartbeats missed": func(_ *route.Need, c *route.Candidate) { c.Beat, c.Every = now.Add(-30*time.Second), 10 },
 		"one free slot":           func(_ *route.Need, c *route.Candidate) { c.Running, c.Slots = 1, 2 },
-		"slots without a limit":   func(_ *route.Need, c *route.Candidate) { c.Running, c.Slots = 7, 0 },
+		"all tools of its servers": func(_ *route.Need, c *route.Candidate) {
+			c.Tools = []string{"mcp:browser/*", "mcp:files/*"}
+		},
+		"slots without a limit": func(_ *route.Need, c *route.Candidate) { c.Running, c.Slots = 7, 0 },
 	} {
 		n, c := route.Need{}, researcher("ken")
 		change(&n, &c)

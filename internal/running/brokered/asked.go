@@ -1,9 +1,9 @@
 package brokered
 
 import (
-	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -72,7 +72,7 @@ func (c Caller) Make(ctx context.Context, o task.Outcome) task.Outcome {
 			at, asked.Calls = append(at, i), append(asked.Calls, call)
 		}
 	}
-	if len(at) == 0 || o.Retry || !Has(c.Job) {
+	if len(at) == 0 || !goesOn(o) || !Has(c.Job) {
 		return o
 	}
 	why := "nothing was sent"
@@ -101,6 +101,17 @@ func (c Caller) Make(ctx context.Context, o task.Outcome) task.Outcome {
 	return o
 }
 
+// goesOn reports whether the messages of an outcome have an effect: no other attempt replaces it.
+func goesOn(o task.Outcome) bool {
+	switch o.Hold {
+	case "":
+		return !o.Retry && o.Result.Status != envelope.Failed
+	case task.Reply, task.Children:
+		return !o.Retry
+	}
+	return false
+}
+
 // once runs the process that makes the calls, or waits for the one of an earlier daemon. It returns where
 // their record begins. An error says why calls may not have been made.
 func (c Caller) once(ctx context.Context, asked broker.Asked) (from int64, err error) {
@@ -123,9 +134,10 @@ func (c Caller) once(ctx context.Context, asked broker.Asked) (from int64, err e
 	if info, err := os.Stat(filepath.Join(c.Job.Dir, broker.CallsFile)); err == nil {
 		asked.From = info.Size()
 	}
-	s, err := c.spec(dir)
+	token := rand.Text() // not that of the agent's run, which has ended
+	s, err := c.spec(dir, token)
 	if err == nil {
-		err = c.write(s.Stdin, asked)
+		err = write(dir, token, asked)
 	}
 	if err != nil {
 		return asked.From, err
@@ -182,39 +194,34 @@ func (c Caller) lastWords() string {
 }
 
 // spec returns how to run the process that makes the calls.
-func (c Caller) spec(dir string) (runner.Spec, error) {
+func (c Caller) spec(dir, token string) (runner.Spec, error) {
 	s := c.Limits
 	self, err := os.Executable()
 	if err != nil {
 		return s, err
 	}
-	tokenFile := filepath.Join(c.Job.Dir, broker.TokenFile)
-	token, err := os.ReadFile(tokenFile)
-	if err != nil {
-		return s, err
-	}
-	config, err := c.Config(c.Job, dir, string(bytes.TrimSpace(token)))
+	config, err := c.Config(c.Job, dir, token)
 	if err != nil {
 		return s, err
 	}
 	s.Dir, s.Argv, s.Stdin = dir, []string{self, runner.BrokerName, broker.CallArgument}, filepath.Join(dir, askedFile)
-	s.Env, s.Recorded = []string{broker.Variable + "=" + tokenFile}, true
+	s.Env, s.Recorded = []string{broker.Variable + "=" + filepath.Join(dir, broker.TokenFile)}, true
 	s.Broker, err = config.Encode()
 	return s, err
 }
 
-// write makes the directory of the process with what it reads. Both are durable then, with the run directory and
+// write makes the directory of the process with what it reads. It is durable then, with the run directory and
 // the two above it, which may be as new.
-func (c Caller) write(path string, asked broker.Asked) error {
+func write(dir, token string, asked broker.Asked) error {
 	text, err := json.Marshal(asked)
 	if err != nil {
 		return err
 	}
-	dir := filepath.Dir(path)
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err
 	}
-	err = dirtree.WriteFile(path, text)
+	err = dirtree.WriteFile(filepath.Join(dir, broker.TokenFile), []byte(token+"\n"))
+	err = errors.Join(err, dirtree.WriteFile(filepath.Join(dir, askedFile), text))
 	for range 3 {
 		dir = filepath.Dir(dir)
 		err = errors.Join(err, dirtree.SyncDir(dir))

@@ -81,7 +81,8 @@ func returnedSince(dir string, from int64) (all []envelope.ToolReturn, err error
 func refused(use task.ToolUse) envelope.ToolReturn {
 	r := failed(use.Why)
 	if server, unnamed := strings.CutSuffix(use.Tool, "/"); unnamed {
-		r.Failure.Message = fmt.Sprintf("mcp:%s names no tool, and the run has not just one of that server: name it, as mcp:%s/TOOL", server, server)
+		const why = "mcp:%s names no tool, and the run has not just one of that server: name it, as mcp:%s/TOOL"
+		r.Failure.Message = fmt.Sprintf(why, server, server)
 	}
 	if r.Failure.Kind = cmp.Or(use.Kind, envelope.PolicyViolation); r.Failure.Kind == envelope.DependencyFailed {
 		r.Failure.Code = envelope.ToolUnavailable

@@ -58,10 +58,13 @@ func TestTheRecordOfABrokerSaysWhatCameOfEachCall(t *testing.T) {
 			},
 		},
 		"refusals, and a server that doesn't list its tools": {
-			`{"refused":{"tool":"a","failed":true,"why":"broken"}}` + "\n" + `{"refused":{"tool":"a/x","why":"no","kind":"policy_violation"}}` + "\n" +
-				`{"refused":{"tool":"a/","why":"no","kind":"dependency_failed"}}` + "\n" + `{"ask":{"id":"q"}}` + "\n" + `{"refused":{"tool":"a/z","why":"later"}}` + "\n",
+			`{"refused":{"tool":"a","failed":true,"why":"broken"}}` + "\n" +
+				`{"refused":{"tool":"a/x","why":"no","kind":"policy_violation"}}` + "\n" +
+				`{"refused":{"tool":"a/","why":"no","kind":"dependency_failed"}}` + "\n" +
+				`{"ask":{"id":"q"}}` + "\n" + `{"refused":{"tool":"a/z","why":"later"}}` + "\n",
 			[]string{
-				"policy_violation: no", "dependency_failed TOOL_UNAVAILABLE: mcp:a names no tool, and the run has not just one of that server: name it, as mcp:a/TOOL",
+				"policy_violation: no",
+				"dependency_failed TOOL_UNAVAILABLE: mcp:a names no tool, and the run has not just one of that server: name it, as mcp:a/TOOL",
 				"policy_violation: later",
 			},
 		},
