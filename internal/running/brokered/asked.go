@@ -18,6 +18,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/decisions/conversation"
 	"mailboxd/internal/decisions/task"
 	"mailboxd/internal/running/broker"
 	"mailboxd/internal/running/external"
@@ -103,13 +104,10 @@ func (c Caller) Make(ctx context.Context, o task.Outcome) task.Outcome {
 
 // goesOn reports whether the messages of an outcome have an effect: no other attempt replaces it.
 func goesOn(o task.Outcome) bool {
-	switch o.Hold {
-	case "":
+	if o.Hold == "" {
 		return !o.Retry && o.Result.Status != envelope.Failed
-	case task.Reply, task.Children:
-		return !o.Retry
 	}
-	return false
+	return !o.Retry && conversation.Suspends(o.Hold)
 }
 
 // once runs the process that makes the calls, or waits for the one of an earlier daemon. It returns where
