@@ -14,6 +14,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	machine "mailboxd/internal/running/host"
+	"mailboxd/internal/sandboxing/sandbox"
 )
 
 // Name is the command of a host. No command of the command line has it.
@@ -26,7 +27,6 @@ const ProtocolVersion = sdk.ProtocolVersionNumber
 const (
 	progressVariable   = "MAILBOX_PROGRESS_FILE"
 	answersVariable    = "MAILBOX_ANSWERS_FILE"
-	toolsURLVariable   = "MAILBOX_MCP_URL"
 	toolsTokenVariable = "MAILBOX_MCP_TOKEN_FILE"
 )
 
@@ -68,7 +68,7 @@ func Arguments(argv []string, mode, resume string) []string {
 func Main(args []string) error {
 	o := Options{
 		Progress: os.Getenv(progressVariable), Answers: os.Getenv(answersVariable),
-		ToolsURL: os.Getenv(toolsURLVariable), ToolsToken: os.Getenv(toolsTokenVariable),
+		ToolsURL: os.Getenv(sandbox.ToolsVariable), ToolsToken: os.Getenv(toolsTokenVariable),
 		Stdout: os.Stdout, Stderr: os.Stderr,
 	}
 	flags := flag.NewFlagSet(Name, flag.ContinueOnError)
