@@ -72,7 +72,8 @@ func (e Entry) checkNoBroker(key string, servers []external.Server) (checks []er
 	}
 	for i, entry := range e.Tools {
 		if len(external.Named(servers, []string{entry})) > 0 {
-			checks = append(checks, wrong(fmt.Sprintf("%s[%d]", key, i), "a worker or an inbox gets no tools of MCP servers: use exec, or remove %q", entry))
+			at := fmt.Sprintf("%s[%d]", key, i)
+			checks = append(checks, wrong(at, "a worker or an inbox gets no tools of MCP servers: use exec, or remove %q", entry))
 		}
 	}
 	return checks
