@@ -38,8 +38,8 @@ func Claude(token string) string {
 	if token == "" {
 		return `{"mcpServers":{}}` + "\n"
 	}
-	return fmt.Sprintf(`{"mcpServers":{%q:{"type":"http","url":%q,"headers":{"Authorization":"Bearer %s"},"alwaysLoad":true,"timeout":%d}}}`+"\n",
-		Name, sandbox.ToolsReference, token, callPatience.Milliseconds())
+	const text = `{"mcpServers":{%q:{"type":"http","url":%q,"headers":{"Authorization":"Bearer %s"},"alwaysLoad":true,"timeout":%d}}}`
+	return fmt.Sprintf(text+"\n", Name, sandbox.ToolsReference, token, callPatience.Milliseconds())
 }
 
 // ClaudeWaits returns the variables with which Claude Code waits longer than 5 seconds for the tools, and

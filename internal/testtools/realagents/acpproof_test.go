@@ -44,8 +44,8 @@ func (b *box) sshKey() string {
 // needProof has decisions made by a person with an SSH key alone.
 func (b *box) needProof() {
 	b.t.Helper()
-	approvers := fmt.Sprintf("approval: {self: confirm}\napprovers: [{name: alice, uid: %d, proof: ssh, keys: [%q]}]\n", os.Getuid(), b.sshKey())
-	b.write(configFile, approvers+b.read(configFile))
+	approvers := fmt.Sprintf("approvers: [{name: alice, uid: %d, proof: ssh, keys: [%q]}]\n", os.Getuid(), b.sshKey())
+	b.write(configFile, "approval: {self: confirm}\n"+approvers+b.read(configFile))
 }
 
 // heldCall asks the agent, and returns the task once a call in it waits for a person.
