@@ -46,6 +46,7 @@ func (g *Agent) void(j task.Job, message string) task.Outcome {
 
 // lost returns the outcome of a run with an unknown end.
 func (g *Agent) lost(j task.Job, exit task.Exit, m *meter, message string) task.Outcome {
+	m.broker.Finish()
 	reply := g.answer(j)
 	if err := unread(reply, m); err != nil {
 		return task.Outcome{Exit: exit, Unread: err}
@@ -78,6 +79,7 @@ func (g *Agent) mayRepeat(j task.Job, reply answer, kind envelope.Kind) bool {
 
 // conclude makes the outcome of a run from its exit and its answer.
 func (g *Agent) conclude(j task.Job, exit task.Exit, m *meter) task.Outcome {
+	m.broker.Finish()
 	if exit.Cause == task.CauseSandbox {
 		return g.notEnclosed(j, exit)
 	}

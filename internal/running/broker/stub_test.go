@@ -30,6 +30,13 @@ func TestMain(m *testing.M) {
 		playServer()
 		os.Exit(0)
 	}
+	if len(os.Args) > 1 && os.Args[1] == brokerWord {
+		if err := broker.Main(nil); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	os.Exit(m.Run())
 }
 
@@ -68,6 +75,7 @@ func playServer() {
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: do()}}}, nil
 		})
 	}
+	s.AddTool(&mcp.Tool{Name: "counts", InputSchema: json.RawMessage(`{"type":"object"}`)}, count)
 	if err := s.Run(context.Background(), &mcp.StdioTransport{}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}

@@ -5,9 +5,11 @@ package brokered
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/go-json-experiment/json"
@@ -86,6 +88,60 @@ func (r *Reader) Poll() {
 		}
 		r.offset += int64(len(line))
 	}
+}
+
+// Finish completes the record of a run whose broker is gone: a call that was sent and has no answer gets
+// one that says so, and an event.
+func (r *Reader) Finish() {
+	if r == nil {
+		return
+	}
+	if err := answerSent(r.job.Dir); err == nil { // otherwise the call has no event
+		r.Poll()
+	}
+}
+
+// answerSent adds to the record of a broker what became of each call that was sent and not answered.
+func answerSent(dir string) error {
+	text, err := readFrom(dir, broker.CallsFile, 0)
+	if err != nil {
+		return err
+	}
+	var open []task.ToolUse
+	for line := range bytes.Lines(text) {
+		var data struct {
+			Sent   *task.ToolUse `json:"sent"`
+			Called *task.ToolUse `json:"called"`
+		}
+		switch err := json.Unmarshal(line, &data, lenient); {
+		case err != nil: // a crash cut it short
+		case data.Sent != nil:
+			open = append(open, *data.Sent)
+		case data.Called != nil:
+			open = slices.DeleteFunc(open, func(use task.ToolUse) bool { return use.ID == data.Called.ID })
+		}
+	}
+	var lines []byte
+	if !bytes.HasSuffix(text, []byte("\n")) {
+		lines = []byte("\n")
+	}
+	for _, use := range open {
+		use.Failed, use.Why = true, "the tool broker ended before the answer came; the call isn't made again"
+		line, err := json.Marshal(map[string]task.ToolUse{"called": use})
+		if err != nil {
+			return err
+		}
+		lines = append(append(lines, line...), '\n')
+	}
+	if len(open) == 0 {
+		return nil
+	}
+	f, err := os.OpenFile(filepath.Join(dir, broker.CallsFile), os.O_WRONLY|os.O_APPEND|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(lines)
+	return errors.Join(err, f.Close())
 }
 
 // recorded returns up to where the lines have events.

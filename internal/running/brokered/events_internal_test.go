@@ -1,0 +1,30 @@
+package brokered
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/running/broker"
+)
+
+func TestACallThatWasSentGetsAnEventOnceWhenItsBrokerIsGone(t *testing.T) {
+	dir := recordOf(t, `{"sent":{"id":"a","tool":"s/x"}}
+{"sent":{"id":"b","tool":"s/y"}}
+{"called":{"id":"a","tool":"s/x","result":"1"}}
+{"se`, nil)
+	if err := os.WriteFile(filepath.Join(dir, broker.AnswersFile), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var got []task.ToolUse
+	job := task.Job{Dir: dir, Used: func(_ task.Kind, use task.ToolUse) error { got = append(got, use); return nil }}
+	for range 2 { // the second daemon reads the same record
+		r := NewReader(job)
+		r.Poll()
+		r.Finish()
+	}
+	if len(got) != 2 || got[0].ID != "a" || got[1].ID != "b" || !got[1].Failed || got[1].Why == "" {
+		t.Errorf("the events are %+v; want one of a, and one of b that failed", got)
+	}
+}
