@@ -91,9 +91,12 @@ func (r *Reader) Poll() {
 }
 
 // Finish completes the record of a run whose broker is gone: a call that was sent and has no answer gets
-// one that says so, and an event.
+// one that says so, and an event. A record that a Caller goes on with was completed before.
 func (r *Reader) Finish() {
 	if r == nil {
+		return
+	}
+	if _, err := os.Lstat(filepath.Join(r.job.Dir, askedDir)); err == nil {
 		return
 	}
 	if err := answerSent(r.job.Dir); err == nil { // otherwise the call has no event

@@ -1,8 +1,10 @@
 package brokered
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"mailboxd/internal/decisions/task"
@@ -26,5 +28,19 @@ func TestACallThatWasSentGetsAnEventOnceWhenItsBrokerIsGone(t *testing.T) {
 	}
 	if len(got) != 2 || got[0].ID != "a" || got[1].ID != "b" || !got[1].Failed || got[1].Why == "" {
 		t.Errorf("the events are %+v; want one of a, and one of b that failed", got)
+	}
+}
+
+func TestACallThatACallerMakesIsNotTakenForOneWithoutAnAnswer(t *testing.T) {
+	dir := recordOf(t, `{"sent":{"id":"a","tool":"s/x"}}`+"\n", nil)
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, broker.AnswersFile), nil, 0o600), os.Mkdir(filepath.Join(dir, askedDir), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	NewReader(task.Job{Dir: dir, Used: func(_ task.Kind, use task.ToolUse) error {
+		t.Errorf("there is an event of the call %s, whose broker works", use.ID)
+		return nil
+	}}).Finish()
+	if text, err := readFrom(dir, broker.CallsFile, 0); err != nil || strings.Contains(string(text), "called") {
+		t.Errorf("the record is %s, %v; want it unchanged", text, err)
 	}
 }
