@@ -206,6 +206,14 @@ func (s *stub) prompt(m message) {
 		case "ask-edit":
 			s.say(s.ask("s1", object{"toolCallId": "e1", "title": "Edit a.txt", "kind": "edit", "rawInput": object{"file_path": "/w/a.txt"},
 				"content": []object{{"type": "diff", "path": "/w/a.txt", "oldText": "one\ntwo\n", "newText": "one\nthree\n"}}}))
+		case "ask-tools":
+			for i, call := range []object{
+				{"title": "mcp__mailboxd-tools__s__t", "kind": "other"}, {"title": "mailboxd-tools_s__t", "kind": "other"},
+				{"title": "mailboxd-tools_s__t", "kind": "execute"}, {"title": "mailboxd-tools_s__t; ls", "kind": "other"}, {"title": "Use mailboxd-tools_s__t", "kind": "other"},
+			} {
+				call["toolCallId"] = fmt.Sprint("t", i)
+				s.say(s.ask("s1", call) + ", ")
+			}
 		case "ask-always":
 			s.say(s.ask("s1", shell("c1", "ls"), object{"optionId": "always", "name": "Always", "kind": "allow_always"}))
 		case "ask-elsewhere":

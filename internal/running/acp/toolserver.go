@@ -2,6 +2,7 @@ package acp
 
 import (
 	"os"
+	"regexp"
 	"strings"
 
 	sdk "github.com/coder/acp-go-sdk"
@@ -25,4 +26,13 @@ func (h *host) toolServers(can capabilities) ([]sdk.McpServer, error) {
 	header := sdk.HttpHeader{Name: "Authorization", Value: "Bearer " + strings.TrimSpace(string(token))}
 	server := &sdk.McpServerHttpInline{Type: "http", Name: toolserver.Name, Url: h.opts.ToolsURL, Headers: []sdk.HttpHeader{header}}
 	return []sdk.McpServer{{Http: server}}, nil
+}
+
+// brokeredTool is how programs name a tool of the tool broker when they ask about a call.
+var brokeredTool = regexp.MustCompile(`^(mcp__)?` + toolserver.Name + `_{1,2}[A-Za-z0-9_.-]+$`)
+
+// decidesBroker reports whether a question is about a call of a tool of the tool broker, which decides
+// about it itself. What was said of the call before does not count.
+func (h *host) decidesBroker(asked toolCall) bool {
+	return h.opts.ToolsURL != "" && text(asked.Kind) == string(sdk.ToolKindOther) && brokeredTool.MatchString(text(asked.Title))
 }

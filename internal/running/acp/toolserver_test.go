@@ -1,6 +1,7 @@
 package acp_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,5 +42,24 @@ func TestAnAgentThatCannotUseTheToolBrokerGetsNoPrompt(t *testing.T) {
 	r.opts.ToolsToken += ".missing"
 	if got := r.run(); got.Error.Kind != "agent_unsuitable" || got.Text != "" {
 		t.Errorf("without the token, the run ended with %+v; want agent_unsuitable", got)
+	}
+}
+
+func TestTheToolBrokerDecidesAboutItsOwnTools(t *testing.T) {
+	const no = "selected no, "
+	var answers []string
+	for n := range 5 {
+		answers = append(answers, fmt.Sprintf(`{"id":"t%d","decision":"reject"}`, n))
+	}
+	answers = append(answers, "")
+	r := newTrial(t, "http ask-tools").brokered()
+	r.answer(answers[2:]...)
+	if got := r.run(); got.Text != "selected yes, selected yes, "+no+no+no || len(r.progress()) != 3 {
+		t.Errorf("the agent got %q, and %d questions were asked; want the calls of the broker's tools allowed without a question", got.Text, len(r.progress()))
+	}
+	r = newTrial(t, "ask-tools")
+	r.answer(answers...)
+	if got := r.run(); got.Text != no+no+no+no+no {
+		t.Errorf("without a broker, the agent got %q", got.Text)
 	}
 }

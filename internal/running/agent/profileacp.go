@@ -11,6 +11,7 @@ import (
 	"mailboxd/internal/decisions/task"
 	"mailboxd/internal/running/acp"
 	"mailboxd/internal/running/runner"
+	"mailboxd/internal/running/toolserver"
 )
 
 // Programs that speak the Agent Client Protocol. A host runs them, and asks before each call of a
@@ -72,7 +73,7 @@ func hostedProgram(argv []string) string {
 // decide about permissions: https://github.com/agentclientprotocol/claude-agent-acp.
 var claudeACPRecipe = recipe{
 	title: "Claude Code over ACP", command: []string{"claude-agent-acp"}, stdin: Prompt, output: ACP,
-	host: &acpHost{mode: "default"}, login: claudeRecipe.login, variables: claudeRecipe.variables,
+	host: &acpHost{mode: "default"}, login: claudeRecipe.login, variables: claudeRecipe.variables, brokerEnv: toolserver.ClaudeWaits,
 }
 
 // codexACPRecipe runs the adapter of Codex, version 2.6.0. In its mode read-only, Codex runs commands

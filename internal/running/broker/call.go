@@ -33,7 +33,7 @@ const divider = "__"
 
 // list lists the allowed tools of all servers. A server that can't be used has none; a call says why.
 func (b *broker) list(ctx context.Context) (*mcp.ListToolsResult, error) {
-	all := &mcp.ListToolsResult{Tools: []*mcp.Tool{}}
+	all := &mcp.ListToolsResult{Tools: []*mcp.Tool{}, Cacheable: mcp.Cacheable{CacheScope: "private"}} // asked again each time
 	for _, id := range slices.Sorted(maps.Keys(b.servers)) {
 		tools, err := b.servers[id].tools(ctx)
 		if err != nil {

@@ -1,6 +1,16 @@
 package broker
 
-import "testing"
+import (
+	"testing"
+)
+
+// Version 2026-07-28 of the protocol requires one, and newer programs refuse a list without it.
+func TestTheListOfToolsSaysWhoMayKeepIt(t *testing.T) {
+	all, err := (&broker{}).list(t.Context())
+	if err != nil || all.CacheScope != "private" {
+		t.Errorf("the list is %+v, %v; want one for the program alone", all, err)
+	}
+}
 
 func TestABrokerGoesOnWithTheRecordOfAnEarlierOne(t *testing.T) {
 	const limit = 3

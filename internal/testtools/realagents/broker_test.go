@@ -24,13 +24,22 @@ func (b *box) echoCall(words string) fakemodel.Reply {
 	return reply
 }
 
+// echoList is the list of an agent with the tool.
+const echoList = `tools: [read, "mcp:everything/echo"]`
+
 // offer gives the agent of the box the tool echo of server-everything through the tool broker, with
 // other lines of its entry.
 func (b *box) offer(lines ...string) {
 	b.t.Helper()
+	b.addEverything()
+	b.entry(append([]string{"permission: edit", echoList}, lines...)...)
+}
+
+// addEverything adds the server to the configuration.
+func (b *box) addEverything() {
+	b.t.Helper()
 	server := filepath.Join(programs(), "node_modules", "@modelcontextprotocol", "server-everything", "dist", "index.js")
 	b.write(configFile, b.read(configFile)+fmt.Sprintf("\ntools:\n  - {id: everything, command: [node, %q, stdio]}\n", server))
-	b.entry(append([]string{"permission: edit", `tools: [read, "mcp:everything/echo"]`}, lines...)...)
 }
 
 // echoed has the model call the tool, and expects that it gets the answer of the server.
@@ -48,13 +57,17 @@ func (b *box) echoed(words string) {
 	}
 }
 
-// checkEcho expects that the model was asked twice, and got the answer of the server.
+// checkEcho expects that the model, asked a second time, got the answer of the server. Over ACP, Claude Code asks it
+// once more, for what its user might say next.
 func (b *box) checkEcho(before int, words string) {
 	b.t.Helper()
-	requests := b.model.Requests()
-	messages := requests[len(requests)-1].Messages
-	if got := messages[len(messages)-1].Text; len(requests) != before+2 || !strings.Contains(got, "Echo: "+words) {
-		b.t.Errorf("the model was asked %d times, and got %s of the tool; want the echo", len(requests)-before, got)
+	requests := b.model.Requests()[before:]
+	if len(requests) < 2 {
+		b.t.Fatalf("the model was asked %d times; want two", len(requests))
+	}
+	messages := requests[1].Messages
+	if got := messages[len(messages)-1].Text; !strings.Contains(got, "Echo: "+words) {
+		b.t.Errorf("the model got %s of the tool; want the echo", got)
 	}
 }
 
@@ -104,6 +117,30 @@ func TestAProgramWaitsUntilAPersonApprovesItsCallWithAnSSHKey(t *testing.T) {
 			b.must(b.mailboxd(b.work, "wait", id))
 			b.checkEcho(0, "approved")
 			b.checkProof(id)
+		})
+	}
+}
+
+// A program that asks over ACP doesn't need a rule of its own for a tool that the broker decides about.
+func TestAProgramOverACPCallsAToolThroughTheBroker(t *testing.T) {
+	for name := range brokeredTools {
+		t.Run(name, func(t *testing.T) {
+			needPrograms(t)
+			t.Parallel()
+			b := newBox(t, named(name))
+			b.plain()
+			b.hostedEntry(`{rules: [{mcp: "everything/echo", do: allow}], otherwise: reject}` + "\n    " + echoList)
+			b.addEverything()
+			b.serve()
+			b.model.Script(b.echoCall("hello"), fakemodel.Text("It is done."))
+			r := b.ask("Use the tool echo", "--in", b.work)
+			if r.Status != "ok" || r.Output.Summary != "It is done." {
+				t.Errorf("the result is %+v; want ok", r)
+			}
+			if events := b.must(b.mailboxd(b.work, "events", "--task", string(r.ID), "--json")).out; !strings.Contains(events, `"tool.called"`) {
+				t.Errorf("no event says that the tool was called:\n%s", events)
+			}
+			b.checkEcho(0, "hello")
 		})
 	}
 }
