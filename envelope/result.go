@@ -1,6 +1,7 @@
 package envelope
 
 import (
+	"math"
 	"strings"
 	"time"
 
@@ -58,6 +59,12 @@ type Cost struct {
 // knows them.
 func (c Cost) Most(d Cost) Cost {
 	return Cost{Tokens: max(c.Tokens, d.Tokens), USDCents: max(c.USDCents, d.USDCents), Unpriced: c.Unpriced && d.Unpriced}
+}
+
+// Plus returns the sum of both costs, at most the largest number. The cents are known if those of c are.
+func (c Cost) Plus(d Cost) Cost {
+	sum := func(a, b int64) int64 { return a + min(b, math.MaxInt64-a) }
+	return Cost{Tokens: sum(c.Tokens, d.Tokens), USDCents: sum(c.USDCents, d.USDCents), Unpriced: c.Unpriced}
 }
 
 // A TimeUsed has the start and the end of the run, by mailboxd's clock. A zero time is written

@@ -130,6 +130,9 @@ func (c *RecordToolUse) decide(d *decision) error {
 	}
 	if c.Kind == task.KindToolCalled {
 		data["took_ms"], data["failed"] = c.Use.TookMS, c.Use.Failed
+		if c.Use.Tokens > 0 || c.Use.USDCents > 0 {
+			data["tokens"], data["usd_cents"] = c.Use.Tokens, c.Use.USDCents
+		}
 	}
 	d.show(t, c.Kind, data)
 	return nil

@@ -34,12 +34,12 @@ const (
 // the agent's own. A recovered run is read from the start; totals count once.
 type meter struct {
 	job        task.Job
-	offset     int64 // after the last whole line
-	spent      *envelope.Cost
-	long       bool  // the offset is inside a line that is too long
-	unreadable int   // number of unreadable lines
-	overBudget error // the first error of Job.Meter
-	unread     error // runner.Passing: why the last read missed a part of the file; nil: it didn't
+	offset     int64          // after the last whole line
+	spent      *envelope.Cost // by the agent, without its tools
+	long       bool           // the offset is inside a line that is too long
+	unreadable int            // number of unreadable lines
+	overBudget error          // the first error of Job.Meter
+	unread     error          // runner.Passing: why the last read missed a part of the file; nil: it didn't
 	reporter   reporter
 	calls      *toolcall.Calls  // nil: the agent doesn't ask about its calls
 	broker     *brokered.Reader // nil: the run has no tool broker
@@ -118,7 +118,10 @@ func (m *meter) watch(ctx context.Context) (running context.Context, stop func()
 // poll reads new content. The last line counts without its newline if last is set.
 func (m *meter) poll(last bool) {
 	m.followOutput(last)
-	m.broker.Poll()
+	before := m.broker.Spent()
+	if m.broker.Poll(); m.broker.Spent() != before {
+		m.check()
+	}
 	m.unread = nil
 	f, err := openRegular(workDir(m.job.Dir), progressFile)
 	switch {
@@ -257,7 +260,7 @@ func (m *meter) readCall(line []byte) bool {
 	return true
 }
 
-// update keeps the largest totals, and checks them against the limit.
+// update keeps the largest totals of the agent, and checks them against the limit.
 func (m *meter) update(cost envelope.Cost) {
 	if m.spent != nil {
 		cost = cost.Most(*m.spent)
@@ -266,13 +269,23 @@ func (m *meter) update(cost envelope.Cost) {
 		}
 	}
 	m.spent = &cost
-	if m.job.Meter != nil && m.overBudget == nil {
-		m.overBudget = m.job.Meter(cost)
-	}
+	m.check()
 }
 
-// add adds the reported spending to a result: its cost is at least that. It asks for a
-// review if unreadable lines could have mattered.
+// check compares with the limit what the agent and its tools have used.
+func (m *meter) check() {
+	if m.job.Meter == nil || m.overBudget != nil {
+		return
+	}
+	var own envelope.Cost
+	if m.spent != nil {
+		own = *m.spent
+	}
+	m.overBudget = m.job.Meter(own.Plus(m.broker.Spent()))
+}
+
+// add adds the reported spending to a result: its cost is at least that, and that of its tools. It asks
+// for a review if unreadable lines could have mattered.
 func (m *meter) add(r *envelope.Result) {
 	switch {
 	case m.spent == nil:
@@ -281,6 +294,10 @@ func (m *meter) add(r *envelope.Result) {
 	default:
 		most := r.Cost.Most(*m.spent)
 		r.Cost = &most
+	}
+	if r.Cost != nil { // otherwise it is unknown, whatever the tools used
+		all := r.Cost.Plus(m.broker.Spent())
+		r.Cost = &all
 	}
 	if m.unreadable > 0 && m.job.Meter != nil {
 		r.Review.Ask(fmt.Sprintf("%d lines of its progress file could not be read", m.unreadable))

@@ -8,6 +8,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/running/broker"
 )
 
 // report says on the progress file of a run what it has spent.
@@ -69,5 +70,25 @@ func TestACostIsNoLessThanWasSaidOnTheWay(t *testing.T) {
 	got := bound(t, playing(t, "hang")).Recover(t.Context(), j)
 	if want := (envelope.Cost{Tokens: 7, USDCents: 9}); got.Result.Cost == nil || *got.Result.Cost != want {
 		t.Errorf("cost = %v; want %v", got.Result.Cost, want)
+	}
+}
+
+// What the tools of the broker used is added to what the agent says, which doesn't know it.
+func TestWhatToolsUsedCountsToTheCostAndToTheBudget(t *testing.T) {
+	for limit, want := range map[string]envelope.Kind{"100": "", "41": envelope.BudgetExceeded} {
+		j := jobFor(t, request(`, "budget_limit": {"tokens": `+limit+`}`))
+		j.Used = func(task.Kind, task.ToolUse) error { return nil }
+		ended(t, j, `{"status": "ok", "output": {"summary": "s"}}`, task.Exit{PID: 1 << 30})
+		report(t, j.Dir, `{"cost_used":{"tokens":2,"usd_cents":1}}`+"\n")
+		lines := strings.Repeat(`{"called":{"tool":"s/t","result":"1","tokens":20,"usd_cents":3}}`+"\n", 2)
+		for name, text := range map[string]string{broker.CallsFile: lines, broker.AnswersFile: ""} {
+			if err := os.WriteFile(filepath.Join(j.Dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got := bound(t, playing(t, "hang")).Recover(t.Context(), j).Result
+		if cost := (envelope.Cost{Tokens: 42, USDCents: 7}); got.Cost == nil || *got.Cost != cost || got.Error.Kind != want {
+			t.Errorf("with a limit of %s tokens, the cost is %+v, and the error %+v; want %+v and %q", limit, got.Cost, got.Error, cost, want)
+		}
 	}
 }

@@ -213,12 +213,34 @@ func (b *broker) send(
 		result = failure(p.Name, use.Why)
 	default:
 		use.Result, use.Failed = digest(text), result.IsError
+		use.Tokens, use.USDCents = usage(text)
 		if err := b.record.keep(body{ID: use.ID, Result: string(text)}); err != nil {
 			use.Why = fmt.Sprintf("the result isn't kept: %v", err)
 		}
 	}
 	_ = b.record.line("called", use) // the call was made: the agent gets its result
 	return result, nil
+}
+
+// usage returns what a result says in _meta.usage that the call used; 0 for what it doesn't say.
+func usage(result []byte) (tokens, cents int64) {
+	var data struct {
+		Meta struct {
+			Usage struct {
+				Tokens   int64 `json:"tokens"`
+				Input    int64 `json:"input_tokens"`
+				Output   int64 `json:"output_tokens"`
+				USDCents int64 `json:"usd_cents"`
+			} `json:"usage"`
+		} `json:"_meta"`
+	}
+	if json.Unmarshal(result, &data) != nil {
+		return 0, 0
+	}
+	const most = 1 << 40 // so that the sum of a run fits
+	of := func(n int64) int64 { return min(max(n, 0), most) }
+	u := data.Meta.Usage
+	return max(of(u.Tokens), of(u.Input)+of(u.Output)), of(u.USDCents)
 }
 
 func (b *broker) refuse(use task.ToolUse) { _ = b.record.line("refused", use) }

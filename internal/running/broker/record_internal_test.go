@@ -31,3 +31,19 @@ func TestABrokerGoesOnWithTheRecordOfAnEarlierOne(t *testing.T) {
 		r.close()
 	}
 }
+
+func TestAResultMaySayWhatItsCallUsed(t *testing.T) {
+	for result, want := range map[string][2]int64{
+		`{"_meta":{"usage":{"tokens":7,"usd_cents":2}}}`:                                {7, 2},
+		`{"_meta":{"usage":{"input_tokens":7,"output_tokens":3}}}`:                      {10, 0},
+		`{"_meta":{"usage":{"tokens":-7,"usd_cents":-2}}}`:                              {0, 0},
+		`{"_meta":{"usage":{"tokens":9223372036854775807,"usd_cents":1}}}`:              {1 << 40, 1},
+		`{"_meta":{"usage":"much"}}`:                                                    {0, 0},
+		`{"_meta":{"usage":{"tokens":0.5}}}`:                                            {0, 0},
+		`{"content":[{"type":"text","text":"{\"_meta\":{\"usage\":{\"tokens\":7}}}"}]}`: {0, 0},
+	} {
+		if tokens, cents := usage([]byte(result)); [2]int64{tokens, cents} != want {
+			t.Errorf("%s used %d tokens and %d cents; want %d", result, tokens, cents, want)
+		}
+	}
+}

@@ -16,6 +16,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/sys/unix"
 
+	"mailboxd/envelope"
 	"mailboxd/internal/decisions/task"
 	"mailboxd/internal/running/broker"
 	"mailboxd/internal/running/toolcall"
@@ -54,6 +55,15 @@ type Reader struct {
 	job    task.Job
 	calls  *toolcall.Calls
 	offset int64
+	spent  envelope.Cost
+}
+
+// Spent returns what the tools of the run say that they have used so far.
+func (r *Reader) Spent() envelope.Cost {
+	if r == nil {
+		return envelope.Cost{}
+	}
+	return r.spent
 }
 
 // NewReader returns the reader of a run.
@@ -182,6 +192,10 @@ func (r *Reader) take(line []byte, recorded bool) bool {
 	}
 	if err != nil {
 		return false // tried again
+	}
+	if data.Called != nil {
+		r.spent.Tokens += data.Called.Tokens
+		r.spent.USDCents += data.Called.USDCents
 	}
 	if !recorded {
 		at := strconv.FormatInt(r.offset+int64(len(line))+1, 10)
