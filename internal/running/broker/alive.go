@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"sync"
 	"time"
@@ -14,8 +15,9 @@ const aliveInterval = 20 * time.Second
 // An answer is the response to one request. While a person decides, or a tool works, it gets spaces, which
 // JSON has no meaning for.
 type answer struct {
-	mu sync.Mutex          // guards w
-	w  http.ResponseWriter // nil: the request has ended
+	gone <-chan struct{}     // closed when the program has given the request up
+	mu   sync.Mutex          // guards w
+	w    http.ResponseWriter // nil: the request has ended
 }
 
 type answerKey struct{}
@@ -23,12 +25,34 @@ type answerKey struct{}
 // answered lets the handlers of a request keep its answer alive.
 func answered(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a := &answer{w: w}
+		a := &answer{gone: r.Context().Done(), w: w}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), answerKey{}, a)))
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		a.w = nil
 	})
+}
+
+// whileAwaited returns a context that also ends when the program gives the request up. That of a handler
+// doesn't in each version of the protocol.
+func whileAwaited(ctx context.Context) (_ context.Context, stop func()) {
+	a, ok := ctx.Value(answerKey{}).(*answer)
+	if !ok {
+		return ctx, func() {}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		select {
+		case <-a.gone:
+			cancel(errors.New("the program doesn't wait for the answer any more"))
+		case <-ctx.Done():
+		}
+	})
+	return ctx, func() {
+		cancel(nil)
+		watching.Wait()
+	}
 }
 
 // keepAlive sends signs until stop is called. Nothing else may write to the answer before that.

@@ -174,7 +174,9 @@ func (b *broker) decide(ctx context.Context, full string, tool *mcp.Tool, id str
 	if err := b.record.line("ask", call); err != nil {
 		return fmt.Sprintf("a person can't be asked: %v", err)
 	}
-	a, err := b.answers.await(ctx, id)
+	awaited, stop := whileAwaited(ctx)
+	defer stop()
+	a, err := b.answers.await(awaited, id)
 	switch {
 	case err != nil:
 		return fmt.Sprintf("nobody has decided about the call: %v", err)

@@ -1,6 +1,7 @@
 package broker_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -112,23 +113,58 @@ func TestArgumentsOverOneMebibyteAreRefusedAndNotKept(t *testing.T) {
 	}
 }
 
-// post calls the tool echo with an Authorization header, and returns the status.
-func (r *rig) post(authorization string) int {
+// request returns a call of the tool echo in the first version of the protocol, with an Authorization header.
+func (r *rig) request(ctx context.Context, authorization string) *http.Request {
 	r.t.Helper()
 	body := strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"stub__echo","arguments":{}}}`)
-	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodPost, r.url, body)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url, body)
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
 	req.Header.Set("Authorization", authorization)
-	resp, err := http.DefaultClient.Do(req)
+	return req
+}
+
+// post calls the tool, and returns the status.
+func (r *rig) post(authorization string) int {
+	r.t.Helper()
+	resp, err := http.DefaultClient.Do(r.request(r.t.Context(), authorization))
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	resp.Body.Close()
 	return resp.StatusCode
+}
+
+func TestACallThatItsProgramGaveUpIsNotMadeWhateverAPersonSays(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(c *broker.Config) { c.Calls = &task.CallRules{Otherwise: task.AskPerson} })
+	ctx, giveUp := context.WithCancel(t.Context())
+	var calling sync.WaitGroup
+	calling.Go(func() {
+		if resp, err := http.DefaultClient.Do(r.request(ctx, "Bearer token")); err == nil {
+			resp.Body.Close()
+		}
+	})
+	await(t, "the question", func() bool { return len(r.recorded("ask")) == 1 })
+	giveUp()
+	calling.Wait()
+	await(t, "the refusal", func() bool { return len(r.recorded("refused")) == 1 })
+	if why := r.recorded("refused")[0].Why; !strings.Contains(why, "the program doesn't wait for the answer any more") {
+		t.Errorf("the call was refused since %s", why)
+	}
+}
+
+// await waits for what a broker records.
+func await(t *testing.T, what string, there func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !there(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s did not come in 30 s", what)
+		}
+	}
 }
 
 func TestARequestWithoutTheTokenOfTheRunStartsNothing(t *testing.T) {
