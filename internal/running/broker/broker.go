@@ -143,6 +143,7 @@ type broker struct {
 	known   known
 	record  record
 	answers answers
+	schemas sync.Map       // of arguments: *schema.Set by text
 	work    sync.WaitGroup // that waits for the ends of servers
 }
 

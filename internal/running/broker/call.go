@@ -126,7 +126,7 @@ func (b *broker) call(ctx context.Context, p *mcp.CallToolParamsRaw) (*mcp.CallT
 		b.refuse(use)
 		return nil, errUnknown(p.Name)
 	}
-	if err := checkArguments(tools[at].InputSchema, arguments); err != nil {
+	if err := b.checkArguments(tools[at].InputSchema, arguments); err != nil {
 		return refused(envelope.ValidationFailed, "the arguments don't fit the schema of the tool: %v", err)
 	}
 	use.ID = rand.Text() // nobody can guess it, and ask about it before
@@ -140,16 +140,20 @@ func (b *broker) call(ctx context.Context, p *mcp.CallToolParamsRaw) (*mcp.CallT
 const toolSchema = "schema://mcp/tool"
 
 // checkArguments compares arguments with the schema of a tool.
-func checkArguments(of any, arguments []byte) error {
+func (b *broker) checkArguments(of any, arguments []byte) error {
 	text, err := json.Marshal(of)
 	if err != nil {
 		return err
 	}
-	set, err := schema.One(toolSchema, text)
-	if err != nil {
-		return fmt.Errorf("the schema can't be used: %w", err)
+	compiled, there := b.schemas.Load(string(text))
+	if !there {
+		set, err := schema.One(toolSchema, text)
+		if err != nil {
+			return fmt.Errorf("the schema can't be used: %w", err)
+		}
+		compiled, _ = b.schemas.LoadOrStore(string(text), set) // at most one a call
 	}
-	if err := set.Check(toolSchema, arguments); err != nil {
+	if err := compiled.(*schema.Set).Check(toolSchema, arguments); err != nil {
 		return err
 	}
 	if jsontext.Value(arguments).Kind() != '{' {
