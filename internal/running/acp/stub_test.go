@@ -209,7 +209,8 @@ func (s *stub) prompt(m message) {
 		case "ask-tools":
 			for i, call := range []object{
 				{"title": "mcp__mailboxd-tools__s__t", "kind": "other"}, {"title": "mailboxd-tools_s__t", "kind": "other"},
-				{"title": "mailboxd-tools_s__t", "kind": "execute"}, {"title": "mailboxd-tools_s__t; ls", "kind": "other"}, {"title": "Use mailboxd-tools_s__t", "kind": "other"},
+				{"title": "mailboxd-tools_s__t", "kind": "execute"}, {"title": "mailboxd-tools_s__t; ls", "kind": "other"},
+				{"title": "Use mailboxd-tools_s__t", "kind": "other"},
 			} {
 				call["toolCallId"] = fmt.Sprint("t", i)
 				s.say(s.ask("s1", call) + ", ")

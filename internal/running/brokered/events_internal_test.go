@@ -33,7 +33,8 @@ func TestACallThatWasSentGetsAnEventOnceWhenItsBrokerIsGone(t *testing.T) {
 
 func TestACallThatACallerMakesIsNotTakenForOneWithoutAnAnswer(t *testing.T) {
 	dir := recordOf(t, `{"sent":{"id":"a","tool":"s/x"}}`+"\n", nil)
-	if err := errors.Join(os.WriteFile(filepath.Join(dir, broker.AnswersFile), nil, 0o600), os.Mkdir(filepath.Join(dir, askedDir), 0o700)); err != nil {
+	err := os.WriteFile(filepath.Join(dir, broker.AnswersFile), nil, 0o600)
+	if err = errors.Join(err, os.Mkdir(filepath.Join(dir, askedDir), 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	NewReader(task.Job{Dir: dir, Used: func(_ task.Kind, use task.ToolUse) error {

@@ -45,7 +45,10 @@ func Claude(token string) string {
 // ClaudeWaits returns the variables with which Claude Code waits longer than 5 seconds for the tools, and
 // than 5 minutes for a call without a sign of progress. The names are in the program, version 2.1.197.
 func ClaudeWaits(string) []string {
-	return []string{fmt.Sprintf("MCP_CONNECT_TIMEOUT_MS=%d", listPatience.Milliseconds()), "CLAUDE_CODE_MCP_TOOL_IDLE_TIMEOUT=0", "MCP_CONNECTION_NONBLOCKING=false"}
+	return []string{
+		fmt.Sprintf("MCP_CONNECT_TIMEOUT_MS=%d", listPatience.Milliseconds()),
+		"CLAUDE_CODE_MCP_TOOL_IDLE_TIMEOUT=0", "MCP_CONNECTION_NONBLOCKING=false",
+	}
 }
 
 // Codex returns a value for -c of Codex: https://developers.openai.com/codex/mcp. Codex waits for the tools

@@ -71,76 +71,63 @@ func (b *box) checkEcho(before int, words string) {
 	}
 }
 
-func TestAProgramCallsAToolThroughTheBroker(t *testing.T) {
+// forEachBrokered runs a test with the box of each program that gets the tool.
+func forEachBrokered(t *testing.T, boxOf func(testing.TB, program) *box, test func(b *box)) {
 	for name := range brokeredTools {
 		t.Run(name, func(t *testing.T) {
 			needPrograms(t)
 			t.Parallel()
-			b := newBox(t, named(name))
-			b.plain()
-			b.serve()
-			b.offer()
-			b.echoed("hello")
+			test(boxOf(t, named(name)))
 		})
 	}
+}
+
+func TestAProgramCallsAToolThroughTheBroker(t *testing.T) {
+	forEachBrokered(t, newBox, func(b *box) {
+		b.plain()
+		b.serve()
+		b.offer()
+		b.echoed("hello")
+	})
 }
 
 func TestAProgramInASandboxCallsAToolThroughTheBroker(t *testing.T) {
-	for name := range brokeredTools {
-		t.Run(name, func(t *testing.T) {
-			needPrograms(t)
-			t.Parallel()
-			b := sandboxed(t, named(name))
-			b.serve()
-			b.offer()
-			b.echoed("hello from inside")
-		})
-	}
+	forEachBrokered(t, sandboxed, func(b *box) {
+		b.serve()
+		b.offer()
+		b.echoed("hello from inside")
+	})
+}
+
+// A program that asks over ACP needs no rule of its own for a tool that the broker decides about. Codex is left out: over
+// ACP, it may ask its model before it has the tools.
+func TestAProgramOverACPCallsAToolThroughTheBroker(t *testing.T) {
+	forEachBrokered(t, newBox, func(b *box) {
+		if b.program.name == "codex" {
+			return
+		}
+		b.plain()
+		b.hostedEntry(`{rules: [{mcp: "everything/echo", do: allow}], otherwise: reject}` + "\n    " + echoList)
+		b.addEverything()
+		b.serve()
+		b.echoed("hello")
+	})
 }
 
 func TestAProgramWaitsUntilAPersonApprovesItsCallWithAnSSHKey(t *testing.T) {
-	for name := range brokeredTools {
-		t.Run(name, func(t *testing.T) {
-			needPrograms(t)
-			t.Parallel()
-			b := newBox(t, named(name))
-			b.plain()
-			b.needProof()
-			b.serve()
-			b.offer(`acp: {rules: [{mcp: "everything/echo", do: ask}]}`)
-			b.model.Script(b.echoCall("approved"), fakemodel.Text("It is done."))
-			id := b.heldCall("Use the tool echo")
-			if n := len(b.model.Requests()); n != 1 {
-				t.Errorf("the model was asked %d times before the approval; want once", n)
-			}
-			b.must(b.mailboxd(b.work, "approve", id))
-			b.must(b.mailboxd(b.work, "wait", id))
-			b.checkEcho(0, "approved")
-			b.checkProof(id)
-		})
-	}
-}
-
-// A program that asks over ACP doesn't need a rule of its own for a tool that the broker decides about.
-func TestAProgramOverACPCallsAToolThroughTheBroker(t *testing.T) {
-	for name := range brokeredTools {
-		t.Run(name, func(t *testing.T) {
-			needPrograms(t)
-			t.Parallel()
-			b := newBox(t, named(name))
-			b.plain()
-			b.hostedEntry(`{rules: [{mcp: "everything/echo", do: allow}], otherwise: reject}` + "\n    " + echoList)
-			b.addEverything()
-			b.serve()
-			b.model.Script(b.echoCall("hello"), fakemodel.Text("It is done."))
-			r := b.ask("Use the tool echo", "--in", b.work)
-			if r.Status != "ok" || r.Output.Summary != "It is done." {
-				t.Errorf("the result is %+v; want ok", r)
-			}
-			if events := b.must(b.mailboxd(b.work, "events", "--task", string(r.ID), "--json")).out; !strings.Contains(events, `"tool.called"`) {
-				t.Errorf("no event says that the tool was called:\n%s", events)
-			}
-			b.checkEcho(0, "hello")
-		})
-	}
+	forEachBrokered(t, newBox, func(b *box) {
+		b.plain()
+		b.needProof()
+		b.serve()
+		b.offer(`acp: {rules: [{mcp: "everything/echo", do: ask}]}`)
+		b.model.Script(b.echoCall("approved"), fakemodel.Text("It is done."))
+		id := b.heldCall("Use the tool echo")
+		if n := len(b.model.Requests()); n != 1 {
+			b.t.Errorf("the model was asked %d times before the approval; want once", n)
+		}
+		b.must(b.mailboxd(b.work, "approve", id))
+		b.must(b.mailboxd(b.work, "wait", id))
+		b.checkEcho(0, "approved")
+		b.checkProof(id)
+	})
 }
