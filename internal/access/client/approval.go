@@ -85,12 +85,16 @@ type Plan struct {
 
 	// The digest doesn't cover versions. There are some if the paths of programs count.
 	Versions map[string]string `json:"versions,omitempty"` // of the program and the scripts when it was asked
+
+	// SHA-256 of the descriptions and schemas of its tools of MCP servers that were used before, by server/tool. The
+	// digest doesn't cover them: a person is asked about a changed one by itself.
+	Definitions map[string]string `json:"definitions,omitempty"`
 }
 
-// Digest identifies what a plan covers: the SHA-256 of its encoding without versions, in
+// Digest identifies what a plan covers: the SHA-256 of its encoding without versions and definitions, in
 // hexadecimal.
 func (p Plan) Digest() string {
-	p.Versions = nil
+	p.Versions, p.Definitions = nil, nil
 	sum := sha256.Sum256(p.Encode())
 	return hex.EncodeToString(sum[:])
 }

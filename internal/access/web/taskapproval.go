@@ -1,9 +1,6 @@
 package web
 
 import (
-	"cmp"
-	"strings"
-
 	"mailboxd/internal/access/client"
 	"mailboxd/internal/cli/view"
 )
@@ -53,11 +50,7 @@ func planOf(a client.Approval) (all []fact) {
 		if p.Permission != "" {
 			all = append(all, fact{Name: "May", Value: p.Permission})
 		}
-		tools := "not restricted"
-		if p.Tools != nil {
-			tools = cmp.Or(strings.Join(p.Tools, ", "), "none")
-		}
-		all = append(all, fact{Name: "Tools", Value: tools}, fact{Name: "Budget", Value: view.LimitWords(p.Budget)})
+		all = append(all, fact{Name: "Tools", Value: view.ToolWords(*p)}, fact{Name: "Budget", Value: view.LimitWords(p.Budget)})
 		for _, words := range view.CallRuleWords(p.Calls) {
 			all = append(all, fact{Name: "Calls", Value: words})
 		}

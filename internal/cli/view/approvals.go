@@ -37,10 +37,6 @@ func printPlan(w io.Writer, a client.Approval) {
 	if a.Plan == nil {
 		return
 	}
-	tools := "not restricted"
-	if a.Plan.Tools != nil {
-		tools = cmp.Or(strings.Join(a.Plan.Tools, ", "), "none")
-	}
 	if words := ServiceWords(*a.Plan); words != "" {
 		fmt.Fprintf(w, "    service  %s\n", escaped(words))
 	}
@@ -63,7 +59,7 @@ func printPlan(w io.Writer, a client.Approval) {
 	if a.Plan.Permission != "" {
 		fmt.Fprintf(w, "    may      %s\n", escaped(a.Plan.Permission))
 	}
-	fmt.Fprintf(w, "    tools    %s\n", escaped(tools))
+	fmt.Fprintf(w, "    tools    %s\n", escaped(ToolWords(*a.Plan)))
 	for _, words := range CallRuleWords(a.Plan.Calls) {
 		fmt.Fprintf(w, "    calls    %s\n", escaped(words))
 	}
@@ -94,6 +90,18 @@ func PlaceOf(p client.Plan) string {
 		return "a clone of the repository of " + in + copiedWords(p)
 	}
 	return in
+}
+
+// ToolWords lists the tools of a plan, and the definitions of those that were used before.
+func ToolWords(p client.Plan) string {
+	if p.Tools == nil {
+		return "not restricted"
+	}
+	words := cmp.Or(strings.Join(p.Tools, ", "), "none")
+	for i, name := range slices.Sorted(maps.Keys(p.Definitions)) {
+		words += map[bool]string{true: "; defined: ", false: ", "}[i == 0] + name + " " + ContentWords(p.Definitions[name])
+	}
+	return words
 }
 
 // copiedWords says what a clone gets of the working tree.

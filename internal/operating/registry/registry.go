@@ -23,6 +23,7 @@ import (
 	"mailboxd/internal/decisions/task"
 	"mailboxd/internal/operating/config"
 	"mailboxd/internal/running/agent"
+	"mailboxd/internal/running/brokered"
 	"mailboxd/internal/running/runner"
 	"mailboxd/internal/running/schema"
 	"mailboxd/internal/stores/artifact"
@@ -71,7 +72,7 @@ func New(cfg config.Config, at Locations, log zerolog.Logger) (*Registry, error)
 		return nil, err
 	}
 	t := &Registry{Locations: at, log: log, loaded: loaded}
-	t.plans.Key = sync.OnceValue(t.approvalKey)
+	t.plans.Key, t.plans.Known = sync.OnceValue(t.approvalKey), brokered.KnownDir(at.State.Path())
 	if t.schemas, err = schema.OpenRecord(filepath.Join(at.State.Path(), schema.RecordName), t.schemaFault); err != nil {
 		return nil, err
 	}

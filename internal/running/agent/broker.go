@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"os"
-	"path/filepath"
 	"slices"
 
 	"mailboxd/envelope"
@@ -65,7 +64,7 @@ func offered(g *Agent, j task.Job) brokered.Tools {
 		return env, nil
 	}}
 	if _, t.List = g.binding.divideTools(j.Tools); g.opts.Own.State != "" {
-		t.Known = filepath.Join(g.opts.Own.State, "tools")
+		t.Known = brokered.KnownDir(g.opts.Own.State)
 	}
 	return t
 }

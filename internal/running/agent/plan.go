@@ -16,6 +16,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/access/client"
 	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/running/broker"
 	"mailboxd/internal/running/filehash"
 	"mailboxd/internal/stores/worktree"
 )
@@ -52,6 +53,7 @@ func (b Binding) updatesItself() bool {
 // zero value is ready, with an empty key.
 type Planner struct {
 	Key    func() []byte // of the HMAC of values; nil: empty
+	Known  string        // the directory that remembers tools of MCP servers; "": nothing does
 	hashes filehash.Hashes
 }
 
@@ -157,9 +159,10 @@ func (p *Planner) contents(plan client.Plan, b Binding) map[string]string {
 	return files
 }
 
-// AddVersions adds the versions of the program and the scripts to a plan whose rule is ByPath, for
-// the person who is asked.
+// AddVersions adds to a plan, for the person who is asked, the definitions of tools, and the versions of the
+// program and the scripts if its rule is ByPath.
 func (p *Planner) AddVersions(plan *client.Plan, b Binding) {
+	plan.Definitions = broker.Known(p.Known, plan.Tools)
 	if _, covered := plan.Files[plan.Executable]; covered || plan.Executable == "" {
 		return
 	}

@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"mailboxd/internal/decisions/policy"
 	"mailboxd/internal/running/toolcall"
 	"mailboxd/internal/stores/dirtree"
 )
@@ -208,6 +210,22 @@ func (k *known) check(tool, digest string) (changed, isNew bool) {
 	isNew = k.seen[tool] != digest
 	k.seen[tool] = digest
 	return true, isNew
+}
+
+// Known returns the digests of the tools in a list that a directory remembers, by server/tool; nil for none.
+func Known(dir string, tools []string) map[string]string {
+	if !slices.ContainsFunc(tools, func(entry string) bool { server, _ := policy.MCPServer(entry); return server != "" }) {
+		return nil
+	}
+	all := map[string]string{}
+	files, _ := filepath.Glob(filepath.Join(dir, "*.json"))
+	for _, path := range files {
+		var k knownTool
+		if text, err := os.ReadFile(path); err == nil && json.Unmarshal(text, &k) == nil && policy.ListsMCP(tools, k.Tool) {
+			all[k.Tool] = k.SHA256
+		}
+	}
+	return all
 }
 
 // accept remembers a definition that a person approved.

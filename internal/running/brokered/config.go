@@ -2,6 +2,7 @@ package brokered
 
 import (
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -20,6 +21,9 @@ type Tools struct {
 	// Environment returns the environment of a server, for its list of variables.
 	Environment func(list []string) ([]string, error)
 }
+
+// KnownDir returns the directory in a state directory that remembers tools.
+func KnownDir(state string) string { return filepath.Join(state, "tools") }
 
 // Config returns the configuration of a broker for a run. Its processes belong to the run of the keeper in
 // a directory, which may be another one.

@@ -94,8 +94,8 @@ func (a approval) check(mailbox string, known []proof.Approver) (task.ProofLevel
 	return level, Good, fmt.Sprintf("proof %s, key %s", level, proof.FingerprintOf(a.Proof.Kind, a.Proof.Signature))
 }
 
-// planDigest returns the digest of a plan or of a call: the SHA-256 of its JSON without the member versions, which
-// approvals don't cover.
+// planDigest returns the digest of a plan or of a call: the SHA-256 of its JSON without the members versions and
+// definitions, which approvals don't cover.
 func planDigest(plan string) (string, error) {
 	in := jsontext.NewDecoder(bytes.NewReader([]byte(plan)), jsontext.AllowInvalidUTF8(true))
 	if t, err := in.ReadToken(); err != nil || t.Kind() != '{' {
@@ -107,7 +107,7 @@ func planDigest(plan string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		leave := string(name) == `"versions"`
+		leave := string(name) == `"versions"` || string(name) == `"definitions"`
 		begin := len(bare)
 		if begin > 1 {
 			bare = append(bare, ',')

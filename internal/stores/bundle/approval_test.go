@@ -83,6 +83,7 @@ func TestADigestOfAPlanLeavesOutItsVersionsAlone(t *testing.T) {
 		thePlan:                                theBare,
 		theBare:                                theBare,
 		`{"versions":{"a":"1"},"x":1}`:         `{"x":1}`,
+		`{"definitions":{"s/t":"1"},"x":1}`:    `{"x":1}`,
 		`{"x":{"versions":1},"y":[1, 2]}`:      `{"x":{"versions":1},"y":[1, 2]}`,
 		`{}`:                                   `{}`,
 		`{"a":"\ud83d\ude00","versions":null}`: `{"a":"\ud83d\ude00"}`,
