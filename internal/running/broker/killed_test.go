@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -79,6 +80,11 @@ func TestABrokerThatIsKilledInTheMiddleOfAHundredCallsMakesNoneTwiceAndLeavesNon
 	const calls = 100
 	dir := t.TempDir()
 	p, url := brokerProcess(t, dir, calls)
+	t.Cleanup(func() { // its server hangs, and a keeper would end it
+		for _, pid := range (&rig{t: t, dir: dir}).starts() {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	})
 	c, err := external.Connect(t.Context(), task.Service{Server: "mailboxd", URL: url}, nil, "token")
 	if err != nil {
 		t.Fatal(err)
