@@ -56,7 +56,8 @@ func TestACallOfAToolHasAReplyOfTheServer(t *testing.T) {
 	m.Returned = &envelope.ToolReturn{Result: jsontext.Value(result)}
 	reply := conversation.ReturnTool(m, about, now)
 	const want = `{"content":[{"type":"text","text":"yes"}],"structuredContent":{"a":1},"success":true,"tool":"mcp:docs"}`
-	if reply.Act != envelope.Returns || string(reply.Data) != want || reply.Cause != "c1" || reply.From != envelope.MCP || !slices.Equal(reply.To, []string{"worker"}) {
+	if reply.Act != envelope.Returns || string(reply.Data) != want || reply.Cause != "c1" || reply.From != envelope.MCP ||
+		!slices.Equal(reply.To, []string{"worker"}) {
 		t.Errorf("ReturnTool = %+v with %s; want the result %s", reply, reply.Data, want)
 	}
 	m.Returned = &envelope.ToolReturn{Failure: envelope.Failure{Kind: envelope.PolicyViolation, Message: "no"}}

@@ -56,7 +56,9 @@ func TestACallOfAToolInAnEarlierLedgerHasTheActOfToday(t *testing.T) {
 	seq := add(t, l, named("t1", 1, task.Queued))[0]
 	var said int64
 	update(t, l, func(tx *ledger.Tx) (err error) {
-		said, err = tx.Record(task.Message{Time: noon, Act: envelope.Act(task.KindToolCalled), Task: seq, From: "ken", To: "user", Via: task.ByRun, Hash: "h1"})
+		said, err = tx.Record(task.Message{
+			Time: noon, Act: envelope.Act(task.KindToolCalled), Task: seq, From: "ken", To: "user", Via: task.ByRun, Hash: "h1",
+		})
 		return err
 	})
 	if m, err := l.Message(context.Background(), said); err != nil || m.Act != envelope.Calls {
