@@ -98,10 +98,14 @@ func ToolWords(p client.Plan) string {
 		return "not restricted"
 	}
 	words := cmp.Or(strings.Join(p.Tools, ", "), "none")
-	for i, name := range slices.Sorted(maps.Keys(p.Definitions)) {
-		words += map[bool]string{true: "; defined: ", false: ", "}[i == 0] + name + " " + ContentWords(p.Definitions[name])
+	var defined []string
+	for _, name := range slices.Sorted(maps.Keys(p.Definitions)) {
+		defined = append(defined, name+" "+ContentWords(p.Definitions[name]))
 	}
-	return words
+	if len(defined) == 0 {
+		return words
+	}
+	return words + "; defined: " + strings.Join(defined, ", ")
 }
 
 // copiedWords says what a clone gets of the working tree.

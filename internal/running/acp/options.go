@@ -25,9 +25,8 @@ const ProtocolVersion = sdk.ProtocolVersionNumber
 
 // Variables of a run: the files through which a host asks, and the tool broker of the run.
 const (
-	progressVariable   = "MAILBOX_PROGRESS_FILE"
-	answersVariable    = "MAILBOX_ANSWERS_FILE"
-	toolsTokenVariable = "MAILBOX_MCP_TOKEN_FILE"
+	progressVariable = "MAILBOX_PROGRESS_FILE"
+	answersVariable  = "MAILBOX_ANSWERS_FILE"
 )
 
 // Options are what a host knows of its run.
@@ -68,7 +67,7 @@ func Arguments(argv []string, mode, resume string) []string {
 func Main(args []string) error {
 	o := Options{
 		Progress: os.Getenv(progressVariable), Answers: os.Getenv(answersVariable),
-		ToolsURL: os.Getenv(sandbox.ToolsVariable), ToolsToken: os.Getenv(toolsTokenVariable),
+		ToolsURL: os.Getenv(sandbox.ToolsVariable), ToolsToken: os.Getenv(sandbox.ToolsTokenVariable),
 		Stdout: os.Stdout, Stderr: os.Stderr,
 	}
 	flags := flag.NewFlagSet(Name, flag.ContinueOnError)

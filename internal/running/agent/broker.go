@@ -13,6 +13,7 @@ import (
 	"mailboxd/internal/running/brokered"
 	"mailboxd/internal/running/external"
 	"mailboxd/internal/running/runner"
+	"mailboxd/internal/sandboxing/sandbox"
 )
 
 // divideTools divides a list into the tools of the program and those that a broker offers it. The first
@@ -47,7 +48,7 @@ func addBroker(s *runner.Spec, j task.Job, g *Agent, boxed bool) error {
 	if err = errors.Join(err, writeServers(g, j, c.Token)); err != nil {
 		return err
 	}
-	s.Broker, s.Env = text, append(s.Env, broker.Variable+"="+inDir(j, broker.TokenFile))
+	s.Broker, s.Env = text, append(s.Env, sandbox.ToolsTokenVariable+"="+inDir(j, broker.TokenFile))
 	if variables := recipes[g.binding.Profile].brokerEnv; variables != nil && g.binding.byRecipe() {
 		s.Env = append(s.Env, variables(c.Token)...)
 	}

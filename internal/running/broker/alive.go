@@ -15,7 +15,7 @@ const aliveInterval = 20 * time.Second
 // An answer is the response to one request. While a person decides, or a tool works, it gets spaces, which
 // JSON has no meaning for.
 type answer struct {
-	gone <-chan struct{}     // closed when the program has given the request up
+	sent context.Context     // ends when the program gives the request up
 	mu   sync.Mutex          // guards w
 	w    http.ResponseWriter // nil: the request has ended
 }
@@ -25,7 +25,7 @@ type answerKey struct{}
 // answered lets the handlers of a request keep its answer alive.
 func answered(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a := &answer{gone: r.Context().Done(), w: w}
+		a := &answer{sent: r.Context(), w: w}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), answerKey{}, a)))
 		a.mu.Lock()
 		defer a.mu.Unlock()
@@ -41,17 +41,10 @@ func whileAwaited(ctx context.Context) (_ context.Context, stop func()) {
 		return ctx, func() {}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	var watching sync.WaitGroup
-	watching.Go(func() {
-		select {
-		case <-a.gone:
-			cancel(errors.New("the program doesn't wait for the answer any more"))
-		case <-ctx.Done():
-		}
-	})
+	end := context.AfterFunc(a.sent, func() { cancel(errors.New("the program doesn't wait for the answer any more")) })
 	return ctx, func() {
+		end()
 		cancel(nil)
-		watching.Wait()
 	}
 }
 

@@ -40,6 +40,7 @@ import (
 	machine "mailboxd/internal/running/host"
 	"mailboxd/internal/running/runner"
 	"mailboxd/internal/sandboxing/gate"
+	"mailboxd/internal/sandboxing/sandbox"
 )
 
 // Files of a run directory.
@@ -48,7 +49,6 @@ const (
 	CallsFile   = "calls.jsonl"   // what the broker did and asks, one JSON object a line
 	AnswersFile = "calls.answers" // what was decided about its questions
 	BodiesFile  = "calls.bodies"  // their arguments and results, one JSON object a line
-	Variable    = "MAILBOX_MCP_TOKEN_FILE"
 )
 
 // DefaultLimit is how many calls a run may make.
@@ -192,7 +192,7 @@ func (b *broker) authorized(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), want) != 1 {
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			http.Error(w, "mailboxd: the token of the run is in the file that "+Variable+" names", http.StatusUnauthorized)
+			http.Error(w, "mailboxd: the token of the run is in the file that "+sandbox.ToolsTokenVariable+" names", http.StatusUnauthorized)
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -44,7 +44,7 @@ func callAsked() error {
 	if err := json.NewDecoder(os.Stdin).Decode(&asked); err != nil {
 		return fmt.Errorf("read calls from standard input: %w", err)
 	}
-	token, err := os.ReadFile(os.Getenv(Variable))
+	token, err := os.ReadFile(os.Getenv(sandbox.ToolsTokenVariable))
 	if err != nil {
 		return fmt.Errorf("read token: %w", err)
 	}

@@ -23,6 +23,7 @@ import (
 	"mailboxd/internal/running/broker"
 	"mailboxd/internal/running/external"
 	"mailboxd/internal/running/runner"
+	"mailboxd/internal/sandboxing/sandbox"
 	"mailboxd/internal/stores/dirtree"
 )
 
@@ -169,9 +170,14 @@ func (c Caller) watch(ctx context.Context, from int64, run func(context.Context)
 	exit, err := run(ctx)
 	close(done)
 	reading.Wait()
+	if err != nil {
+		r.Poll()
+		return err
+	}
+	err = answerSent(c.Job.Dir, from) // the process has ended, and its broker
 	r.Poll()
 	switch {
-	case err != nil:
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
 	case exit.Cause != "":
 		return errors.New(cmp.Or(exit.Reason, "the calls were ended: "+string(exit.Cause)))
@@ -203,7 +209,7 @@ func (c Caller) spec(dir, token string) (runner.Spec, error) {
 		return s, err
 	}
 	s.Dir, s.Argv, s.Stdin = dir, []string{self, runner.BrokerName, broker.CallArgument}, filepath.Join(dir, askedFile)
-	s.Env, s.Recorded = []string{broker.Variable + "=" + filepath.Join(dir, broker.TokenFile)}, true
+	s.Env, s.Recorded = []string{sandbox.ToolsTokenVariable + "=" + filepath.Join(dir, broker.TokenFile)}, true
 	s.Broker, err = config.Encode()
 	return s, err
 }

@@ -109,25 +109,21 @@ func (r *Reader) Finish() {
 	if _, err := os.Lstat(filepath.Join(r.job.Dir, askedDir)); err == nil {
 		return
 	}
-	if err := answerSent(r.job.Dir); err == nil { // otherwise the call has no event
+	if err := answerSent(r.job.Dir, 0); err == nil { // otherwise the call has no event
 		r.Poll()
 	}
 }
 
-// answerSent adds to the record of a broker what became of each call that was sent and not answered.
-func answerSent(dir string) error {
-	text, err := readFrom(dir, broker.CallsFile, 0)
+// answerSent adds to the record of a broker, from a place in it on, what became of each call that was sent and
+// not answered.
+func answerSent(dir string, from int64) error {
+	text, err := readFrom(dir, broker.CallsFile, from)
 	if err != nil {
 		return err
 	}
 	var open []task.ToolUse
 	for line := range bytes.Lines(text) {
-		var data struct {
-			Sent   *task.ToolUse `json:"sent"`
-			Called *task.ToolUse `json:"called"`
-		}
-		switch err := json.Unmarshal(line, &data, lenient); {
-		case err != nil: // a crash cut it short
+		switch data := readLine(line); {
 		case data.Sent != nil:
 			open = append(open, *data.Sent)
 		case data.Called != nil:
@@ -164,17 +160,26 @@ func (r *Reader) recorded() int64 {
 	return n
 }
 
+// A recordLine is a line of the record of a broker, which has one of these.
+type recordLine struct {
+	Ask     *task.Call    `json:"ask"`
+	Sent    *task.ToolUse `json:"sent"`
+	Called  *task.ToolUse `json:"called"`
+	Refused *task.ToolUse `json:"refused"`
+	Changed *task.ToolUse `json:"changed"`
+}
+
+// readLine decodes a line. What a crash cut short has nothing.
+func readLine(line []byte) (l recordLine) {
+	if json.Unmarshal(line, &l, lenient) != nil {
+		return recordLine{}
+	}
+	return l
+}
+
 // take takes a line, and reports whether that is done for good.
 func (r *Reader) take(line []byte, recorded bool) bool {
-	var data struct {
-		Ask     *task.Call    `json:"ask"`
-		Called  *task.ToolUse `json:"called"`
-		Refused *task.ToolUse `json:"refused"`
-		Changed *task.ToolUse `json:"changed"`
-	}
-	if json.Unmarshal(line, &data, lenient) != nil {
-		return true
-	}
+	data := readLine(line)
 	if data.Ask != nil {
 		r.calls.AskBrokered(*data.Ask)
 	}

@@ -46,33 +46,19 @@ func returnedSince(dir string, from int64) (all []envelope.ToolReturn, err error
 	if err != nil {
 		return nil, err
 	}
-	unanswered := ""
 	for line := range bytes.Lines(text) {
-		var data struct {
-			Sent    *task.ToolUse `json:"sent"`
-			Called  *task.ToolUse `json:"called"`
-			Refused *task.ToolUse `json:"refused"`
-		}
-		if json.Unmarshal(line, &data, lenient) != nil {
-			continue // a crash cut it short
-		}
+		data := readLine(line)
 		switch use := cmp.Or(data.Called, data.Refused); {
-		case data.Sent != nil:
-			unanswered = data.Sent.Tool
 		case use == nil || !strings.Contains(use.Tool, "/"): // a question, or a server that didn't list its tools
 		case data.Refused != nil:
 			all = append(all, refused(*use))
 		default:
-			unanswered = ""
 			r, err := resultOf(dir, *use)
 			if err != nil {
 				return nil, err
 			}
 			all = append(all, r)
 		}
-	}
-	if unanswered != "" {
-		all = append(all, unavailable(fmt.Sprintf("the call of %s was sent, and its answer is unknown; it isn't made again", unanswered)))
 	}
 	return all, nil
 }

@@ -3,6 +3,7 @@ package brokered
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -72,13 +73,14 @@ func TestTheRecordOfABrokerSaysWhatCameOfEachCall(t *testing.T) {
 			`{"called":{"id":"a","tool":"a/x","failed":true,"why":"gone"}}` + "\n" + `{"sent":{"id":"b","tool":"a/y"}}` + "\n" + `{"call`,
 			[]string{
 				"dependency_failed TOOL_UNAVAILABLE: gone",
-				"dependency_failed TOOL_UNAVAILABLE: the call of a/y was sent, and its answer is unknown; it isn't made again",
+				"dependency_failed TOOL_UNAVAILABLE: the tool broker ended before the answer came; the call isn't made again",
 			},
 		},
 	} {
 		dir := recordOf(t, before+c.record, map[string]string{"a": good, "b": bad})
-		all, err := returnedSince(dir, int64(len(before)))
-		if err != nil {
+		err := answerSent(dir, int64(len(before)))
+		all, rerr := returnedSince(dir, int64(len(before)))
+		if err = errors.Join(err, rerr); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		var got []string

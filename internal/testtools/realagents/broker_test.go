@@ -99,12 +99,11 @@ func TestAProgramInASandboxCallsAToolThroughTheBroker(t *testing.T) {
 	})
 }
 
-// A program that asks over ACP needs no rule of its own for a tool that the broker decides about. Codex is left out: over
-// ACP, it may ask its model before it has the tools.
+// A program that asks over ACP needs no rule of its own for a tool that the broker decides about.
 func TestAProgramOverACPCallsAToolThroughTheBroker(t *testing.T) {
 	forEachBrokered(t, newBox, func(b *box) {
 		if b.program.name == "codex" {
-			return
+			b.t.Skip("over ACP, Codex may ask its model before it has the tools")
 		}
 		b.plain()
 		b.hostedEntry(`{rules: [{mcp: "everything/echo", do: allow}], otherwise: reject}` + "\n    " + echoList)
