@@ -57,6 +57,14 @@ func (b *box) echoed(words string) {
 	}
 }
 
+// askedTwice expects that the model was asked for the call and for the answer, and for nothing else.
+func (b *box) askedTwice() {
+	b.t.Helper()
+	if n := len(b.model.Requests()); n != 2 {
+		b.t.Errorf("the model was asked %d times; want twice", n)
+	}
+}
+
 // checkEcho expects that the model, asked a second time, got the answer of the server. Over ACP, Claude Code asks it
 // once more, for what its user might say next.
 func (b *box) checkEcho(before int, words string) {
@@ -88,6 +96,7 @@ func TestAProgramCallsAToolThroughTheBroker(t *testing.T) {
 		b.serve()
 		b.offer()
 		b.echoed("hello")
+		b.askedTwice()
 	})
 }
 
@@ -96,6 +105,7 @@ func TestAProgramInASandboxCallsAToolThroughTheBroker(t *testing.T) {
 		b.serve()
 		b.offer()
 		b.echoed("hello from inside")
+		b.askedTwice()
 	})
 }
 
@@ -127,6 +137,7 @@ func TestAProgramWaitsUntilAPersonApprovesItsCallWithAnSSHKey(t *testing.T) {
 		b.must(b.mailboxd(b.work, "approve", id))
 		b.must(b.mailboxd(b.work, "wait", id))
 		b.checkEcho(0, "approved")
+		b.askedTwice()
 		b.checkProof(id)
 	})
 }
