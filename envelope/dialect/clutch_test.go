@@ -285,6 +285,8 @@ var clutchSaid = []struct {
 	{"tool.call", `{"tool":"mcp:browser","args":{"url":"x"}}`, "", envelope.Calls, "mcp:browser"},
 	{"tool.result", `{"content":[]}`, "", envelope.Returns, ""},
 	{"tool.error", `{"code":"TOOL_UNAVAILABLE","message":"gone","retryable":true}`, "", envelope.FailsTool, "gone"},
+	{"tool.error", `{"code":"TOOL_GONe","message":"gone","retryable":true}`, "", envelope.FailsTool, "gone"},
+	{"tool.error", `{"code":"TOOL_404","message":"gone","retryable":true,"details":{"url":"u"}}`, "", envelope.FailsTool, "gone"},
 	{"agent.register", `{"v":"clutch/0.1","agent_id":"agent:ken","capabilities":[{"id":"skill:research"},{"id":"tool:mcp"}]}`, "", envelope.Announces, ""},
 	{"agent.update", `{"v":"clutch/0.1","agent_id":"agent:ken","capabilities":[]}`, "", envelope.Updates, ""},
 	{"agent.heartbeat", `{"status":"online"}`, "", envelope.SendsHeartbeat, ""},

@@ -119,10 +119,10 @@ func ClutchCodeOf(f envelope.Failure) (code string, retryable bool) {
 	return code, retryable
 }
 
-// isOwnCode reports whether an unknown code is one of Clutch: those of CLowl and CAP are
-// numbers, with or without an E.
+// isOwnCode reports whether an unknown code is one that every reader of Clutch accepts: capital
+// letters and underscores. Those of CLowl and CAP are numbers, with or without an E.
 func isOwnCode(code string) bool {
-	return strings.Trim(strings.TrimPrefix(code, "E"), "0123456789") != ""
+	return code != "" && strings.Trim(code, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == ""
 }
 
 // word returns a member of the payload that is a text; "" for none.

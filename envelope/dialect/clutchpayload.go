@@ -230,11 +230,12 @@ func errorDetails(m envelope.Message, f envelope.Failure, code string, own jsont
 		details = map[string]jsontext.Value{}
 	}
 	before := maps.Clone(details)
-	if m.Clutch == nil || details["kind"] != nil || len(details) == 0 {
-		details["kind"] = quoted(string(f.Kind))
-	}
-	if f.Code != "" && f.Code != code {
+	foreign := f.Code != "" && f.Code != code
+	if foreign {
 		details["code"] = quoted(f.Code)
+	}
+	if foreign || m.Clutch == nil || details["kind"] != nil || len(details) == 0 {
+		details["kind"] = quoted(string(f.Kind)) // without it, the code beside it isn't read
 	}
 	same := func(a, b jsontext.Value) bool { return string(a) == string(b) }
 	if own != nil && maps.EqualFunc(before, details, same) {
