@@ -88,16 +88,17 @@ var owners = map[string][]string{
 	"github.com/modelcontextprotocol/go-sdk/mcp": {
 		"internal/access/mcpserver", "internal/running/external", "internal/running/broker", "internal/testtools/toolcaller", "bench",
 	},
-	"github.com/bluekeyes/go-gitdiff/gitdiff": {"internal/access/web"},
-	"github.com/alecthomas/chroma/v2":         {"internal/access/web", "internal/access/web/code"},
-	"github.com/yuin/goldmark":                {"internal/access/web/agenttext"},
-	"github.com/yuin/goldmark/ast":            {"internal/access/web/agenttext"},
-	"github.com/yuin/goldmark/extension":      {"internal/access/web/agenttext"},
-	"github.com/yuin/goldmark/parser":         {"internal/access/web/agenttext"},
-	"github.com/yuin/goldmark/renderer":       {"internal/access/web/agenttext"},
-	"github.com/yuin/goldmark/renderer/html":  {"internal/access/web/agenttext"},
-	"github.com/yuin/goldmark/text":           {"internal/access/web/agenttext"},
-	"github.com/yuin/goldmark/util":           {"internal/access/web/agenttext"},
+	"github.com/a2aproject/a2a-go/v2/a2aclient": {"internal/running/remote"},
+	"github.com/bluekeyes/go-gitdiff/gitdiff":   {"internal/access/web"},
+	"github.com/alecthomas/chroma/v2":           {"internal/access/web", "internal/access/web/code"},
+	"github.com/yuin/goldmark":                  {"internal/access/web/agenttext"},
+	"github.com/yuin/goldmark/ast":              {"internal/access/web/agenttext"},
+	"github.com/yuin/goldmark/extension":        {"internal/access/web/agenttext"},
+	"github.com/yuin/goldmark/parser":           {"internal/access/web/agenttext"},
+	"github.com/yuin/goldmark/renderer":         {"internal/access/web/agenttext"},
+	"github.com/yuin/goldmark/renderer/html":    {"internal/access/web/agenttext"},
+	"github.com/yuin/goldmark/text":             {"internal/access/web/agenttext"},
+	"github.com/yuin/goldmark/util":             {"internal/access/web/agenttext"},
 }
 
 func TestImportsGoOnlyToRowsBelow(t *testing.T) {

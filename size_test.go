@@ -82,6 +82,7 @@ var ceilings = map[string]int{
 	"internal/testtools/torture":              508,
 	"internal/running/acp":                    1800,
 	"internal/running/external":               2000,
+	"internal/running/remote":                 1100,
 	"internal/running/toolserver":             568,
 	"internal/running/broker":                 1250,
 	"internal/running/brokered":               970,
