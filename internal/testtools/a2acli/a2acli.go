@@ -1,0 +1,41 @@
+// Package a2acli builds the command line program of the Go SDK of A2A for tests: a server and a client that
+// are not mailboxd's. The module beside it, in internal/testtools/a2a, pins its version.
+package a2acli
+
+import (
+	"bytes"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Program returns the path of the program a2a. It skips a test where the program can't be built: without the
+// module proxy, and without its modules in the module cache.
+func Program(t testing.TB) string {
+	t.Helper()
+	path, err := Build()
+	if err != nil {
+		t.Skip(err)
+	}
+	return path
+}
+
+// Build builds the program at its first call, and returns its path in Go's build cache.
+var Build = sync.OnceValues(func() (string, error) {
+	_, file, _, ok := runtime.Caller(0)
+	if !ok || !filepath.IsAbs(file) {
+		return "", fmt.Errorf("build the a2a program: the directory of its module is unknown: the test was built with -trimpath")
+	}
+	var errs bytes.Buffer
+	build := exec.Command("go", "tool", "-n", "a2a")
+	build.Dir, build.Stderr = filepath.Join(filepath.Dir(filepath.Dir(file)), "a2a"), &errs
+	path, err := build.Output()
+	if err != nil {
+		return "", fmt.Errorf("build the a2a program in %s: %w: %s", build.Dir, err, errs.Bytes())
+	}
+	return strings.TrimSpace(string(path)), nil
+})
