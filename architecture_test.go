@@ -21,6 +21,7 @@ import (
 var rows = [][]string{
 	{"cmd/mailboxd", "internal/testtools", "bench"}, // wiring, and what tests and measures the whole
 	{"internal/operating"},                          // configuration, daemon, and checks of the installation
+	{"internal/access/gateway"},                     // A2A clients, which read as commands do
 	{"internal/access/web"},                         // the page, which reads as commands do
 	{"internal/cli"},                                // commands
 	{"internal/stores/bundle"},                      // the evidence of a run, from the ledger and for verifiers
@@ -88,6 +89,7 @@ var owners = map[string][]string{
 	"github.com/modelcontextprotocol/go-sdk/mcp": {
 		"internal/access/mcpserver", "internal/running/external", "internal/running/broker", "internal/testtools/toolcaller", "bench",
 	},
+	"github.com/a2aproject/a2a-go/v2/a2asrv":    {"internal/access/gateway"},
 	"github.com/a2aproject/a2a-go/v2/a2aclient": {"internal/running/remote"},
 	"github.com/bluekeyes/go-gitdiff/gitdiff":   {"internal/access/web"},
 	"github.com/alecthomas/chroma/v2":           {"internal/access/web", "internal/access/web/code"},

@@ -27,7 +27,8 @@ var ofOneReason = map[string]string{
 	"internal/cli/reader/hold.go":             "Capacity", // a short pause isn't worth a word
 	"internal/operating/registry/registry.go": "Approval", // only an approval needs the plan of a run
 	"internal/cli/view/agents.go":             "ProviderLimit",
-	"internal/access/web/actions.go":          "Operator", // what is held can't be held again
+	"internal/access/gateway/state.go":        "AuthRequired", // a state of its own in A2A
+	"internal/access/web/actions.go":          "Operator",     // what is held can't be held again
 	"internal/access/web/routing.go":          "Routing",
 	"internal/access/web/task.go":             "Routing",
 }

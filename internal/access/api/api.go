@@ -32,6 +32,9 @@ type Options struct {
 	// examined counts as one.
 	RunOf func(pid int) (why string, err error)
 
+	// OwnRunOf is RunOf without the runs of other mailboxes.
+	OwnRunOf func(pid int) (why string, err error)
+
 	// Survivors says which processes of the run in a directory there are.
 	Survivors func(dir string) ([]task.Survivor, error)
 

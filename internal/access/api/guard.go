@@ -44,8 +44,10 @@ func (d *Server) refuse(r *http.Request, verb string, id envelope.ID, why string
 }
 
 // partOfRun says why a peer is part of a run, or "". A peer that has ended counts as part of one.
-func (d *Server) partOfRun(p peer) string {
-	why, err := d.opts.RunOf(p.pid)
+func (d *Server) partOfRun(p peer) string { return partOf(p, d.opts.RunOf) }
+
+func partOf(p peer, runOf func(pid int) (why string, err error)) string {
+	why, err := runOf(p.pid)
 	switch {
 	case err != nil:
 		return "it cannot be told from an agent: " + err.Error()

@@ -22,3 +22,8 @@ func (c *Client) ProveSending(ctx context.Context, one Sending) error {
 	var signed Statement
 	return c.post(ctx, Base+"/sending", one, &signed)
 }
+
+// JudgeGateway asks about a request to the gateway, or reports that one was refused.
+func (c *Client) JudgeGateway(ctx context.Context, r GatewayRequest) (v PageVerdict, err error) {
+	return v, c.post(ctx, Base+"/gateway", r, &v)
+}

@@ -222,9 +222,19 @@ type PageRequest struct {
 	Protocol int `json:"protocol"` // 1
 }
 
-// A PageVerdict is the judgement of a request to the page.
+// A PageVerdict is the judgement of a request to the page, or to the gateway.
 type PageVerdict struct {
-	Refused string `json:"refused,omitempty"` // why; absent: the process may use the page
+	Refused string `json:"refused,omitempty"` // why; absent: the process may ask
+}
+
+// A GatewayRequest is the body of a report about a request to mailboxd gateway.
+type GatewayRequest struct {
+	PID     int    `json:"pid,omitzero"`      // the process of this machine that owns the connection; absent: none was found
+	From    string `json:"from,omitempty"`    // the address of a client on another machine
+	Sender  string `json:"sender,omitempty"`  // whose token it has; absent: nobody's yet
+	Request string `json:"request"`           // as POST /message:send
+	Refused string `json:"refused,omitempty"` // why the gateway refuses it; absent: the daemon judges the process
+	Quiet   bool   `json:"quiet,omitempty"`   // a refusal is not recorded: there were many in this minute
 }
 
 // A Signature proves a decision.

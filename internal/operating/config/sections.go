@@ -134,12 +134,15 @@ type Web struct {
 	Approve string `mapstructure:"approve"`
 }
 
-// A Sender is a participant that authenticates with a secret (CLOWL-18), or signs its messages (CLUTCH-63).
+// A Sender is a participant that authenticates with a secret (CLOWL-18), signs its messages (CLUTCH-63), or
+// logs in at mailboxd gateway.
 type Sender struct {
 	Name       string      `mapstructure:"name"`
 	SecretEnv  string      `mapstructure:"secret_env"`
 	SecretFile string      `mapstructure:"secret_file"`
 	Keys       []SenderKey `mapstructure:"keys"`
+	Token      string      `mapstructure:"token"`  // SHA-256 in hexadecimal
+	Agents     []string    `mapstructure:"agents"` // that it may ask at the gateway; empty: all
 }
 
 // Oversight limits the reviews by an overseer.

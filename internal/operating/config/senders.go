@@ -1,11 +1,16 @@
 package config
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
+
+	"mailboxd/envelope"
 )
 
 func (c *Config) checkSenders() (checks []error) {
@@ -20,12 +25,74 @@ func (c *Config) checkSenders() (checks []error) {
 		switch {
 		case s.SecretEnv != "" && s.SecretFile != "":
 			checks = append(checks, wrong(key, "needs secret_env or secret_file, one of them"))
-		case !s.hasSecret() && len(s.Keys) == 0:
-			checks = append(checks, wrong(key, "needs secret_env, secret_file or keys"))
+		case !s.hasSecret() && len(s.Keys) == 0 && s.Token == "":
+			checks = append(checks, wrong(key, "needs secret_env, secret_file, keys or token"))
 		}
 		checks = append(checks, s.checkKeys(key)...)
+		checks = append(checks, s.checkToken(key, i, c)...)
 	}
 	return checks
+}
+
+// loginName is what names a sender at the gateway: it becomes a part of names of conversations, before ":".
+var loginName = regexp.MustCompile(`^[A-Za-z0-9._@-]{1,64}$`)
+
+// checkToken refuses a login of a sender at the gateway that can't work.
+func (s Sender) checkToken(key string, i int, c *Config) (checks []error) {
+	switch digest, err := hex.DecodeString(s.Token); {
+	case s.Token == "" && len(s.Agents) > 0:
+		checks = append(checks, wrong(key+".agents", "is for a sender with a token"))
+	case s.Token == "":
+	case err != nil || len(digest) != sha256.Size:
+		checks = append(checks, wrong(key+".token", "must be a SHA-256 in hexadecimal; mailboxd gateway token %s prints one", s.Name))
+	case slices.IndexFunc(c.Senders, func(other Sender) bool { return strings.EqualFold(other.Token, s.Token) }) != i:
+		checks = append(checks, wrong(key+".token", "is there twice; each sender has a token of its own"))
+	case s.hasSecret():
+		checks = append(checks, wrong(key+".token", "is for a sender without a secret: the gateway would need the secret"))
+	case !loginName.MatchString(s.Name) || s.Name == envelope.Mailboxd:
+		checks = append(checks, wrong(key+".name", "must be 1 to 64 of A-Z a-z 0-9 . _ @ - for a sender with a token, and not mailboxd"))
+	}
+	for j, id := range s.Agents {
+		if !slices.ContainsFunc(c.Agents, func(e Entry) bool { return e.ID == id }) {
+			checks = append(checks, wrong(fmt.Sprintf("%s.agents[%d]", key, j), "no agent %q is configured", id))
+		}
+	}
+	return checks
+}
+
+// A Login is a sender that logs in at the gateway.
+type Login struct {
+	Name   string
+	Digest [sha256.Size]byte // of its token
+	May    []string          // the agents that it may ask
+}
+
+// Logins returns the senders with a token, and which agents each may ask: those of its list, or all, as
+// far as policy.trust lets it. It reads the manifests of the agents.
+func Logins(c Config) (logins []Login) {
+	agents, rules := c.ReadAgents(), c.Policy.Rules()
+	domains := map[string]string{}
+	for _, m := range agents {
+		if manifest := m.Subject.Manifest; manifest != nil {
+			domains[m.Binding.ID] = manifest.TrustDomain
+		}
+	}
+	for _, s := range c.Senders {
+		if s.Token == "" {
+			continue
+		}
+		one := Login{Name: s.Name}
+		digest, _ := hex.DecodeString(s.Token) // checkToken has refused what can't be decoded
+		copy(one.Digest[:], digest)
+		for _, m := range agents {
+			id := m.Binding.ID
+			if (len(s.Agents) == 0 || slices.Contains(s.Agents, id)) && rules.Trusts(domains[s.Name], domains[id]) {
+				one.May = append(one.May, id)
+			}
+		}
+		logins = append(logins, one)
+	}
+	return logins
 }
 
 // hasSecret reports whether exactly one place of a secret is named.

@@ -183,7 +183,8 @@ func openServer(ctx context.Context, cfg config.Config, mode Options, r *resourc
 		return nil, err
 	}
 	return api.Open(ctx, d, api.Options{
-		SocketPaths: places, GroupSocket: group, Version: mode.Version, RunOf: r.keepers.PartOfRun, Survivors: r.keepers.RunProcesses, Approvers: r.registry.Approvers, Cards: r.registry.Cards,
+		SocketPaths: places, GroupSocket: group, Version: mode.Version, RunOf: r.keepers.PartOfRun, OwnRunOf: r.keepers.PartOfOwnRun,
+		Survivors: r.keepers.RunProcesses, Approvers: r.registry.Approvers, Cards: r.registry.Cards,
 		Proofs: r.registry.Proofs, Log: log, Reload: again.Reload, ConfigDiff: again.Diff,
 	})
 }

@@ -21,6 +21,21 @@ var runVariables = []string{DirVariable, "MAILBOX_RUN_ID"}
 // may be a run's. If the facts can't be read, PartOfRun returns an error, and the caller
 // should assume a part of a run.
 func (k *Keepers) PartOfRun(pid int) (why string, err error) {
+	return k.partOf(pid, func([]entry) int { return 0 })
+}
+
+// PartOfOwnRun is PartOfRun, but a process is no part of a run if a keeper of another directory
+// hosts its run: that of another mailbox. The keeper itself, and all above it, must be no part
+// of one either.
+func (k *Keepers) PartOfOwnRun(pid int) (why string, err error) {
+	return k.partOf(pid, func(chain []entry) int {
+		return max(0, slices.IndexFunc(chain, func(e entry) bool { return k.isOtherKeeper(e.PID) }))
+	})
+}
+
+// partOf says why a process is part of a run. Of the processes before foreign in the chain of its
+// ancestors, marks and environment are those of another mailbox, and say nothing.
+func (k *Keepers) partOf(pid int, foreign func(chain []entry) int) (why string, err error) {
 	if pid == os.Getpid() {
 		return "", nil // this process itself
 	}
@@ -30,8 +45,12 @@ func (k *Keepers) PartOfRun(pid int) (why string, err error) {
 		if err != nil {
 			return "", fmt.Errorf("inspect process %d: %w", pid, err)
 		}
+		first := foreign(chain)
 		for i, e := range chain {
-			why, err := k.belongs(e, i == 0)
+			why := k.hosted(e)
+			if why == "" && i >= first {
+				why, err = marked(e, i == 0)
+			}
 			if err != nil {
 				return "", fmt.Errorf("inspect process %d: %w", pid, err)
 			}
@@ -79,18 +98,23 @@ var errGone = errors.New("it is gone")
 
 func sameProcess(a, b entry) bool { return a.PID == b.PID && a.Start == b.Start }
 
-// belongs says why one process is part of a run. All facts about a caller must be readable;
-// an ancestor may hide its environment, as a login session does.
-func (k *Keepers) belongs(e entry, caller bool) (why string, err error) {
+// hosted says why the descendants of a process are part of a run; "" if they needn't be.
+func (k *Keepers) hosted(e entry) string {
 	switch {
 	case e.PID == os.Getpid():
-		return "it descends from the daemon", nil
+		return "it descends from the daemon"
 	case k.isKeeper(e.PID):
-		return "it descends from a keeper", nil
+		return "it descends from a keeper"
 	}
-	marked, err := readMark(e.PID)
+	return ""
+}
+
+// marked says by which mark one process is part of a run. All facts about a caller must be
+// readable; an ancestor may hide its environment, as a login session does.
+func marked(e entry, caller bool) (why string, err error) {
+	mark, err := readMark(e.PID)
 	switch {
-	case marked != 0:
+	case mark != 0:
 		return "it has the mark of a run", nil
 	case err != nil && caller:
 		return "", err
@@ -111,10 +135,25 @@ func (k *Keepers) belongs(e entry, caller bool) (why string, err error) {
 // isKeeper reports whether a process was started as a keeper of this directory: its last
 // two arguments are the directory and a build.
 func (k *Keepers) isKeeper(pid int) bool {
+	words := k.keeperArgs(pid)
+	return words != nil && words[len(words)-2] == k.argv[len(k.argv)-2] // another build differs in the last argument
+}
+
+// isOtherKeeper reports whether a process was started as a keeper of another directory.
+func (k *Keepers) isOtherKeeper(pid int) bool {
+	words := k.keeperArgs(pid)
+	return words != nil && words[len(words)-2] != k.argv[len(k.argv)-2]
+}
+
+// keeperArgs returns the arguments of a process that was started as a keeper, of any directory; nil
+// for another process.
+func (k *Keepers) keeperArgs(pid int) []string {
 	line, err := readProc("/proc/" + strconv.Itoa(pid) + "/cmdline")
 	words := strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")
-	ours := k.argv[:len(k.argv)-1] // another build differs in the last argument
-	return err == nil && len(words) == len(k.argv) && slices.Equal(words[1:len(ours)], ours[1:])
+	if err != nil || len(words) != len(k.argv) || !slices.Equal(words[1:len(words)-2], k.argv[1:len(k.argv)-2]) {
+		return nil
+	}
+	return words
 }
 
 // otherUser reports whether a process belongs to another user, who can hide it.

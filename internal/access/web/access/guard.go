@@ -8,10 +8,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -19,11 +17,8 @@ import (
 type Options struct {
 	Name string // of the mailbox, for the host name
 
-	// Judge judges a process that connected, and records why a request is refused. It returns
-	// why the request is refused; "" lets it in. With an error nobody is let in, and Down says so.
-	// Quiet, nothing is recorded.
-	Judge func(ctx context.Context, pid int, request, refused string, quiet bool) (why string, err error)
-	Down  func(w http.ResponseWriter, r *http.Request, err error)
+	Judge Judge
+	Down  func(w http.ResponseWriter, r *http.Request, err error) // says that no process can be judged
 
 	Public []string // paths that need no session, as they tell nothing
 
@@ -40,7 +35,7 @@ type Guard struct {
 	links    links
 	sessions sessions
 	origins  *http.CrossOriginProtection
-	reports  reports
+	callers  Callers
 }
 
 // Open opens a port of the loopback interface, which the system chooses.
@@ -50,6 +45,8 @@ func Open(ctx context.Context, opts Options) (*Guard, error) {
 		return nil, fmt.Errorf("open a port for the page: %w", err)
 	}
 	g := &Guard{opts: opts, listener: l.(*net.TCPListener), origins: http.NewCrossOriginProtection()}
+	g.callers.Judge = opts.Judge
+	g.callers.Again = func(r *http.Request, _ time.Duration) bool { return r.Method == http.MethodPost }
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	g.host, g.sessions.port = HostOf(opts.Name)+":"+port, port
 	return g, nil
@@ -108,11 +105,11 @@ func (g *Guard) Wrap(next http.Handler) http.Handler {
 		case slices.Contains(g.opts.Public, r.URL.Path) && r.Method != http.MethodPost:
 			next.ServeHTTP(w, r)
 		case !known && r.Method == http.MethodPost:
-			g.opts.Refuse(w, r, g.report(r, "it has no session"))
+			g.opts.Refuse(w, r, g.callers.Report(r, "it has no session"))
 		case !known:
 			g.opts.Login(w, r)
 		case r.Method == http.MethodPost && !session.owns(r.PostFormValue("token")):
-			g.opts.Refuse(w, r, g.report(r, "its form is not one of the session"))
+			g.opts.Refuse(w, r, g.callers.Report(r, "its form is not one of the session"))
 		default:
 			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), sessionKey{}, session)))
 		}
@@ -139,9 +136,9 @@ func setHeaders(h http.Header) {
 // examine returns why a request is refused, whatever cookie it has; "" if it may go on.
 func (g *Guard) examine(r *http.Request) (why string, err error) {
 	if r.Host != g.host {
-		return g.report(r, fmt.Sprintf("its host is %q", r.Host)), nil
+		return g.callers.Report(r, fmt.Sprintf("its host is %q", r.Host)), nil
 	}
-	if why, err := callerIn(r.Context()).judge(r, g.judge); err != nil || why != "" {
+	if why, err := g.callers.Check(r); err != nil || why != "" {
 		return why, err
 	}
 	switch r.Method {
@@ -149,13 +146,13 @@ func (g *Guard) examine(r *http.Request) (why string, err error) {
 		return "", nil
 	case http.MethodPost:
 	default:
-		return g.report(r, "its method is "+r.Method), nil
+		return g.callers.Report(r, "its method is "+r.Method), nil
 	}
 	if why := foreign(r, g.host); why != "" {
-		return g.report(r, why), nil
+		return g.callers.Report(r, why), nil
 	}
 	if err := g.origins.Check(r); err != nil {
-		return g.report(r, "it comes from another page: "+err.Error()), nil
+		return g.callers.Report(r, "it comes from another page: "+err.Error()), nil
 	}
 	r.Body = http.MaxBytesReader(nil, r.Body, 64<<10)
 	return "", nil
@@ -179,147 +176,9 @@ func (g *Guard) begin(w http.ResponseWriter, r *http.Request) {
 		secret = fragment
 	}
 	if err := g.links.take(secret, time.Now()); err != nil {
-		g.opts.Refuse(w, r, g.report(r, err.Error()))
+		g.opts.Refuse(w, r, g.callers.Report(r, err.Error()))
 		return
 	}
 	http.SetCookie(w, g.sessions.begin(time.Now()))
 	http.Redirect(w, r, "/", http.StatusSeeOther)
-}
-
-// report records a refusal and returns its reason. Not every one of a flood is recorded.
-func (g *Guard) report(r *http.Request, why string) string {
-	if g.reports.full(time.Now()) {
-		return why
-	}
-	pid := 0
-	if owners, err := callerIn(r.Context()).owners(); err == nil {
-		pid = owners[0]
-	}
-	if _, err := g.judge(context.WithoutCancel(r.Context()), pid, requestOf(r), why); err != nil {
-		why += " (and the refusal could not be recorded: " + err.Error() + ")"
-	}
-	return why
-}
-
-// judge has a process judged. Refusals beyond the limit are not recorded.
-func (g *Guard) judge(ctx context.Context, pid int, request, refused string) (string, error) {
-	why, err := g.opts.Judge(ctx, pid, request, refused, g.reports.full(time.Now()))
-	if why != "" {
-		g.reports.add()
-	}
-	return why, err
-}
-
-// requestOf names a request, without its query.
-func requestOf(r *http.Request) string { return r.Method + " " + r.URL.Path }
-
-// A caller is a connection. Its process is judged once, and again for each change that it asks for.
-type caller struct {
-	remote, local netip.AddrPort
-
-	mu   sync.Mutex // guards seen and why
-	seen bool
-	why  string
-}
-
-type callerKey struct{}
-
-// ConnContext gives the requests of a connection its addresses.
-func ConnContext(ctx context.Context, conn net.Conn) context.Context {
-	return context.WithValue(ctx, callerKey{}, &caller{remote: addressOf(conn.RemoteAddr()), local: addressOf(conn.LocalAddr())})
-}
-
-func addressOf(a net.Addr) netip.AddrPort {
-	tcp, ok := a.(*net.TCPAddr)
-	if !ok {
-		return netip.AddrPort{}
-	}
-	p := tcp.AddrPort()
-	return netip.AddrPortFrom(p.Addr().Unmap(), p.Port())
-}
-
-func callerIn(ctx context.Context) *caller {
-	c, ok := ctx.Value(callerKey{}).(*caller)
-	if !ok {
-		return &caller{}
-	}
-	return c
-}
-
-func (c *caller) owners() ([]int, error) { return ownersOf(c.remote, c.local) }
-
-// judge returns why the process of a connection may not use the page.
-func (c *caller) judge(r *http.Request, judge func(context.Context, int, string, string) (string, error)) (string, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.seen || r.Method == http.MethodPost {
-		why, err := c.judgeAll(r, judge)
-		if err != nil {
-			return "", fmt.Errorf("find out who connected: %w", err)
-		}
-		c.seen, c.why = true, why
-	}
-	return c.why, nil
-}
-
-// judgeAll judges every process that has the connection open.
-func (c *caller) judgeAll(r *http.Request, judge func(context.Context, int, string, string) (string, error)) (string, error) {
-	return judgeOwners(c.owners, func(pid int, unknown string) (string, error) {
-		return judge(r.Context(), pid, requestOf(r), unknown)
-	})
-}
-
-// mostLooks limits how often the owners of a connection are looked up anew.
-const mostLooks = 5
-
-// judgeOwners judges the processes that have a connection open. They have to have it open still
-// when they were judged, so that no number of a process stands for another one. A process that
-// starts another one shares its connections with it for a moment, so the owners are judged anew
-// when they have changed, a few times. Without a pid, judge gets the reason why the owners are
-// unknown.
-func judgeOwners(owners func() ([]int, error), judge func(pid int, unknown string) (string, error)) (string, error) {
-	before, err := owners()
-	for range mostLooks {
-		if err != nil {
-			return judge(0, err.Error())
-		}
-		for _, pid := range before {
-			if why, err := judge(pid, ""); err != nil || why != "" {
-				return why, err
-			}
-		}
-		after, lost := owners()
-		if lost == nil && slices.Equal(before, after) {
-			return "", nil
-		}
-		before, err = after, lost
-	}
-	return judge(0, "the owner of the connection changed")
-}
-
-// reports limits how many refusals are recorded, so that a flood of requests is no flood of events.
-type reports struct {
-	mu    sync.Mutex // guards begun and count
-	begun time.Time
-	count int
-}
-
-// mostReports is how many refusals are recorded in a minute.
-const mostReports = 20
-
-// full reports whether the minute has all its refusals.
-func (p *reports) full(now time.Time) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if now.Sub(p.begun) > time.Minute {
-		p.begun, p.count = now, 0
-	}
-	return p.count >= mostReports
-}
-
-// add counts a refusal.
-func (p *reports) add() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.count++
 }
