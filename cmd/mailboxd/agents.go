@@ -96,9 +96,9 @@ func viewOf(c *config.Config, e config.Entry, m config.Agent) view.Agent {
 	case b.Inbox != nil:
 		v.Binding, v.Inbox, v.Concurrency = "inbox", b.Inbox.File, 0
 	case b.Service != nil:
-		v.Binding, v.Service = "http", b.Service.URL
+		v.Binding, v.Service = b.Service.Section(), b.Service.URL
 		if b.Service.Server != "" {
-			v.Binding, v.Service = "mcp", b.Service.Server+"/"+b.Service.Tool
+			v.Service = b.Service.Server + "/" + b.Service.Tool
 		}
 	case err == nil:
 		v.Found, err = exec.LookPath(command[0])

@@ -20,7 +20,7 @@ type Agent struct {
 	ID          string   `json:"agent_id"`
 	Profile     string   `json:"profile,omitempty"`
 	Permission  string   `json:"permission,omitempty"` // of the profile's program; absent: what its own settings allow
-	Binding     string   `json:"binding"`              // exec, worker, inbox, http or mcp
+	Binding     string   `json:"binding"`              // exec, worker, inbox, http, a2a or mcp
 	Command     []string `json:"command"`
 	Inbox       string   `json:"inbox,omitempty"`        // the file in which somebody finds its tasks, below the mailbox
 	Service     string   `json:"service,omitempty"`      // which is asked to do its tasks

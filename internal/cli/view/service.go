@@ -2,6 +2,7 @@ package view
 
 import (
 	"mailboxd/internal/access/client"
+	"mailboxd/internal/decisions/task"
 )
 
 // ServiceWords says what is asked instead of a program; "" for a program.
@@ -13,6 +14,13 @@ func ServiceWords(p client.Plan) string {
 	token := ""
 	if s.BearerEnv != "" {
 		token = ", with the token in " + s.BearerEnv
+	}
+	if s.Mode == task.ServiceA2A {
+		words := "the agent of A2A at " + s.URL + token + ", "
+		if s.Card == "" {
+			return words + "whose card can't be read"
+		}
+		return words + "with the card " + ContentWords(s.Card)
 	}
 	if s.Server == "" {
 		words := "POST " + s.URL + ", answers by " + string(s.Mode) + token

@@ -11,7 +11,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/decisions/policy"
 	"mailboxd/internal/running/agent"
-	"mailboxd/internal/running/external"
+	"mailboxd/internal/running/services"
 )
 
 // An Agent is one entry of agents with its manifest.
@@ -187,7 +187,7 @@ func (c *Config) binding(e Entry) agent.Binding {
 	if service, env := serviceOf(c, e); service != nil {
 		b.Service, b.Env = service, append(env, b.Env...)
 	}
-	b.Servers = external.Named(c.Tools, e.Tools)
+	b.Servers = services.Named(c.Tools, e.Tools)
 	for _, s := range b.Servers {
 		c.resolveCommand(s.Command)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/viper"
 
 	"mailboxd/envelope"
-	"mailboxd/internal/running/external"
+	"mailboxd/internal/running/services"
 	"mailboxd/mailbox"
 )
 
@@ -45,7 +45,7 @@ type Config struct {
 	Audit     Audit             `mapstructure:"audit"`
 	Web       Web               `mapstructure:"web"`
 	Workflows []Workflow        `mapstructure:"workflows"`
-	Tools     []external.Server `mapstructure:"tools"`
+	Tools     []services.Server `mapstructure:"tools"`
 	Agents    []Entry           `mapstructure:"agents"`
 	Groups    []Group           `mapstructure:"groups"`
 	Routing   Routing           `mapstructure:"routing"`

@@ -9,36 +9,38 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/envelope/dialect"
+	"mailboxd/internal/running/services"
 )
 
 // An Entry is one entry of the section agents.
 type Entry struct {
-	ID             string        `mapstructure:"id"`
-	Dialect        string        `mapstructure:"dialect"`
-	Definition     string        `mapstructure:"definition"`
-	Replicas       int           `mapstructure:"replicas"`
-	Manifest       string        `mapstructure:"manifest"`
-	Card           string        `mapstructure:"card"`
-	Profile        string        `mapstructure:"profile"`
-	Permission     string        `mapstructure:"permission"`
-	Model          string        `mapstructure:"model"`
-	Exec           Exec          `mapstructure:"exec"`
-	Worker         Worker        `mapstructure:"worker"`
-	HTTP           *HTTP         `mapstructure:"http"`    // nil: it is no HTTP service
-	MCP            *MCP          `mapstructure:"mcp"`     // nil: it is no tool of an MCP server
-	Inbox          *Inbox        `mapstructure:"inbox"`   // nil: the agent is run
-	Sandbox        *Sandbox      `mapstructure:"sandbox"` // nil: none
-	ACP            *ACP          `mapstructure:"acp"`     // nil: it doesn't ask about calls
-	Timeout        time.Duration `mapstructure:"timeout"`
-	IdleTimeout    time.Duration `mapstructure:"idle_timeout"`
-	ExitTimeout    time.Duration `mapstructure:"exit_timeout"`
-	Concurrency    int           `mapstructure:"concurrency"`
-	Retries        int           `mapstructure:"retries"`
-	Backoff        time.Duration `mapstructure:"backoff"`
-	Idempotent     bool          `mapstructure:"idempotent"`
-	OnError        []ErrorRule   `mapstructure:"on_error"`
-	Resend         string        `mapstructure:"resend"`
-	AllowUnmetered bool          `mapstructure:"allow_unmetered"`
+	ID             string         `mapstructure:"id"`
+	Dialect        string         `mapstructure:"dialect"`
+	Definition     string         `mapstructure:"definition"`
+	Replicas       int            `mapstructure:"replicas"`
+	Manifest       string         `mapstructure:"manifest"`
+	Card           string         `mapstructure:"card"`
+	Profile        string         `mapstructure:"profile"`
+	Permission     string         `mapstructure:"permission"`
+	Model          string         `mapstructure:"model"`
+	Exec           Exec           `mapstructure:"exec"`
+	Worker         Worker         `mapstructure:"worker"`
+	HTTP           *services.HTTP `mapstructure:"http"`    // nil: it is no HTTP service
+	A2A            *services.A2A  `mapstructure:"a2a"`     // nil: it is no agent of A2A
+	MCP            *MCP           `mapstructure:"mcp"`     // nil: it is no tool of an MCP server
+	Inbox          *Inbox         `mapstructure:"inbox"`   // nil: the agent is run
+	Sandbox        *Sandbox       `mapstructure:"sandbox"` // nil: none
+	ACP            *ACP           `mapstructure:"acp"`     // nil: it doesn't ask about calls
+	Timeout        time.Duration  `mapstructure:"timeout"`
+	IdleTimeout    time.Duration  `mapstructure:"idle_timeout"`
+	ExitTimeout    time.Duration  `mapstructure:"exit_timeout"`
+	Concurrency    int            `mapstructure:"concurrency"`
+	Retries        int            `mapstructure:"retries"`
+	Backoff        time.Duration  `mapstructure:"backoff"`
+	Idempotent     bool           `mapstructure:"idempotent"`
+	OnError        []ErrorRule    `mapstructure:"on_error"`
+	Resend         string         `mapstructure:"resend"`
+	AllowUnmetered bool           `mapstructure:"allow_unmetered"`
 
 	TaskTypes       []string `mapstructure:"task_types"`
 	Tools           []string `mapstructure:"tools"` // nil: no grant of ours narrows them
@@ -169,14 +171,11 @@ func (e Entry) check(key string) []error {
 	}
 	if e.ACP != nil {
 		checks = append(checks, e.ACP.check(key+".acp")...)
-		if e.Inbox != nil || len(e.Worker.Command) > 0 || e.HTTP != nil || e.MCP != nil {
+		if e.Inbox != nil || len(e.Worker.Command) > 0 || e.HTTP != nil || e.A2A != nil || e.MCP != nil {
 			checks = append(checks, wrong(key+".acp", "is for exec agents only"))
 		}
 	}
-	if e.HTTP != nil {
-		checks = append(checks, e.HTTP.check(key+".http")...)
-	}
-	return append(checks, e.checkDialogue(key)...)
+	return slices.Concat(checks, e.checkService(key), e.checkDialogue(key))
 }
 
 // checkDialogue checks the replicas and the error rules.
@@ -200,7 +199,7 @@ func fillAgent(from, to reflect.Value) (any, error) {
 		if fields["profile"] != nil && fields["profile"] != "" {
 			entry.Exec.Output, entry.Exec.Stdin = "", ""
 		}
-		if fields["http"] != nil {
+		if fields["http"] != nil || fields["a2a"] != nil {
 			entry.Retries = 2 // another attempt may still find the answer of the service
 		}
 		to.Set(reflect.ValueOf(entry))

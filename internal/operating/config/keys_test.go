@@ -40,9 +40,9 @@ func TestTheConfigurationPageSaysWhatTheKeysAre(t *testing.T) {
 type keyNote struct{ key, why string }
 
 // hiddenKey is a key of a section that is not there by default, with what is said of it.
-var hiddenKey = regexp.MustCompile(`^ +# {2,}(?:- )?([a-z_]+):.* # (.*)$`)
+var hiddenKey = regexp.MustCompile(`^ +# {2,}(?:- )?([a-z0-9_]+):.* # (.*)$`)
 
-var keyLine = regexp.MustCompile(`^( *)(- )?([a-z_]+):(.*)$`)
+var keyLine = regexp.MustCompile(`^( *)(- )?([a-z0-9_]+):(.*)$`)
 
 // keyNotes reads the example: the comment above a key, and the one behind it.
 func keyNotes(t *testing.T) (notes []keyNote) {

@@ -82,8 +82,8 @@ func (m Agent) unset() (errs []error) {
 	if m.Binding.Worker != nil {
 		part, env = "worker", m.Entry.Worker.Env
 	}
-	if h := m.Entry.HTTP; h != nil {
-		errs = append(errs, unsetBearer(keyOf(m, "http"), h.BearerEnv))
+	if s := m.Binding.Service; s != nil && m.Entry.MCP == nil {
+		errs = append(errs, unsetBearer(keyOf(m, s.Section()), s.BearerEnv))
 	}
 	return append(errs, unsetEnv(env, keyOf(m, part+".env[%d]"), "agent")...)
 }

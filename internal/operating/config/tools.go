@@ -8,7 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"mailboxd/internal/running/external"
+	"mailboxd/internal/running/services"
 )
 
 // MCP is the section of an agent that is a tool of an MCP server.
@@ -41,7 +41,7 @@ func asArguments(n *yaml.Node, want reflect.Type) (problem string) {
 }
 
 // checkTools refuses servers that can't be used, and agents that call no tool of one.
-func checkTools(servers []external.Server, agents []Entry) (checks []error) {
+func checkTools(servers []services.Server, agents []Entry) (checks []error) {
 	seen := map[string]bool{}
 	for i, s := range servers {
 		key := fmt.Sprintf("tools[%d]", i)
@@ -55,9 +55,9 @@ func checkTools(servers []external.Server, agents []Entry) (checks []error) {
 	}
 	for i, e := range agents {
 		if e.MCP != nil {
-			checks = append(checks, e.MCP.check(fmt.Sprintf("agents[%d].mcp", i), seen, e.HTTP != nil)...)
+			checks = append(checks, e.MCP.check(fmt.Sprintf("agents[%d].mcp", i), seen, e.HTTP != nil || e.A2A != nil)...)
 		}
-		for _, p := range external.CheckTools(seen, e.Tools, e.ACP.rules()) {
+		for _, p := range services.CheckTools(seen, e.Tools, e.ACP.rules()) {
 			checks = append(checks, wrong(fmt.Sprintf("agents[%d].%s", i, p.Key), "%s", p.Text))
 		}
 		checks = append(checks, e.checkNoBroker(fmt.Sprintf("agents[%d].tools", i), servers)...)
@@ -66,12 +66,12 @@ func checkTools(servers []external.Server, agents []Entry) (checks []error) {
 }
 
 // checkNoBroker refuses tools of servers for an agent that has no run in which it could call them.
-func (e Entry) checkNoBroker(key string, servers []external.Server) (checks []error) {
+func (e Entry) checkNoBroker(key string, servers []services.Server) (checks []error) {
 	if e.Inbox == nil && len(e.Worker.Command) == 0 {
 		return nil
 	}
 	for i, entry := range e.Tools {
-		if len(external.Named(servers, []string{entry})) > 0 {
+		if len(services.Named(servers, []string{entry})) > 0 {
 			at := fmt.Sprintf("%s[%d]", key, i)
 			checks = append(checks, wrong(at, "a worker or an inbox gets no tools of MCP servers: use exec, or remove %q", entry))
 		}
@@ -82,12 +82,12 @@ func (e Entry) checkNoBroker(key string, servers []external.Server) (checks []er
 // check refuses a call that can't be made.
 func (m *MCP) check(key string, servers map[string]bool, other bool) (checks []error) {
 	if other {
-		checks = append(checks, wrong(key, "an agent has http or mcp, not both"))
+		checks = append(checks, wrong(key, severalServices))
 	}
 	if !servers[m.Server] {
 		checks = append(checks, wrong(key+".server", "no server %q is in the section tools", m.Server))
 	}
-	for _, p := range external.CheckCall(m.Tool, string(m.Arguments)) {
+	for _, p := range services.CheckCall(m.Tool, string(m.Arguments)) {
 		checks = append(checks, wrong(key+"."+p.Key, "%s", p.Text))
 	}
 	return checks

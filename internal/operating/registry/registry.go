@@ -73,6 +73,7 @@ func New(cfg config.Config, at Locations, log zerolog.Logger) (*Registry, error)
 	}
 	t := &Registry{Locations: at, log: log, loaded: loaded}
 	t.plans.Key, t.plans.Known = sync.OnceValue(t.approvalKey), brokered.KnownDir(at.State.Path())
+	t.plans.Cards.Dir = filepath.Join(at.State.Path(), "cards")
 	if t.schemas, err = schema.OpenRecord(filepath.Join(at.State.Path(), schema.RecordName), t.schemaFault); err != nil {
 		return nil, err
 	}
@@ -257,6 +258,7 @@ func (t *Registry) run(ctx context.Context, j task.Job, started func(runner.Proc
 		if wrong.Refused() {
 			return task.Outcome{Void: fmt.Errorf("%w: %s", errChanged, wrong)}
 		}
+		t.plans.LookAgain(b)
 		if plan := t.plans.PlanOf(j.Task, b, j.Terms, r.program); plan.Digest() != j.Digest {
 			t.plans.AddVersions(&plan, b)
 			return task.Outcome{Void: fmt.Errorf("%w: %s", errChanged, task.Difference(j.Plan, plan.Encode()))}

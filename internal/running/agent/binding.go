@@ -11,6 +11,7 @@ import (
 	"mailboxd/envelope/dialect"
 	"mailboxd/internal/decisions/task"
 	"mailboxd/internal/running/external"
+	"mailboxd/internal/running/services"
 	"mailboxd/internal/sandboxing/sandbox"
 )
 
@@ -29,7 +30,7 @@ type Binding struct {
 	Stdin      Stdin             // its input; "" is Request
 	Permission Permission        // for the profile's program; "" is what its own settings allow
 	Tools      []string          // the most that a task may use, as policy has it; nil: not limited
-	Servers    []external.Server // that Tools names, for the tool broker of a run
+	Servers    []services.Server // that Tools names, for the tool broker of a run
 	Model      string            // for the profile's program; "" is the program's default
 	Cwd        string            // "" is the run directory, or a worker's own directory
 	Env        []string          // KEY passes a variable on, KEY=VALUE sets it
@@ -142,6 +143,9 @@ func (b Binding) withDefaults() Binding {
 	setDefault(&b.Output, Envelope)
 	setDefault(&b.Stdin, Request)
 	setDefault(&b.Resend, Rerun)
+	if b.Service != nil && b.Service.Mode == task.ServiceA2A {
+		setDefault(&b.Grace, external.EndTimeout)
+	}
 	setDefault(&b.Grace, 5*time.Second)
 	setDefault(&b.MaxOutput, 64<<20)
 	setDefault(&b.Backoff, time.Second)
@@ -198,7 +202,7 @@ func (b Binding) Check() (found []*FieldError) {
 	case b.Service != nil:
 		note(b.checkService())
 	case len(b.Command) == 0 || b.Command[0] == "":
-		note(wrong("exec.command", "required, a list such as [./agent.sh]; or the agent has a worker, an inbox, http or mcp"))
+		note(wrong("exec.command", "required, a list such as [./agent.sh]; or the agent has a worker, an inbox, http, a2a or mcp"))
 	}
 	if b.Sandbox.Active() && b.Inbox != nil {
 		note(wrong("sandbox", "is for an exec agent or a worker, not for an inbox"))

@@ -11,8 +11,8 @@ import (
 	"mailboxd/internal/decisions/task"
 	"mailboxd/internal/running/broker"
 	"mailboxd/internal/running/brokered"
-	"mailboxd/internal/running/external"
 	"mailboxd/internal/running/runner"
+	"mailboxd/internal/running/services"
 	"mailboxd/internal/sandboxing/sandbox"
 )
 
@@ -21,7 +21,7 @@ import (
 func (b Binding) divideTools(tools []string) (own, brokered []string) {
 	own = slices.Clone(tools)
 	return slices.DeleteFunc(own, func(entry string) bool {
-		offered := len(external.Named(b.Servers, []string{entry})) > 0
+		offered := len(services.Named(b.Servers, []string{entry})) > 0
 		if offered {
 			brokered = append(brokered, entry)
 		}

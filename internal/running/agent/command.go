@@ -113,7 +113,7 @@ func parseCommand(command []string) ([]*template.Template, error) {
 // arguments follow.
 func (g *Agent) argv(j task.Job, f facts) ([]string, error) {
 	if s := g.binding.Service; s != nil {
-		return hostArgv(*s)
+		return hostArgv(*s, j.Plan)
 	}
 	argv := make([]string, len(g.command))
 	for i, t := range g.command {

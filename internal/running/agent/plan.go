@@ -17,7 +17,9 @@ import (
 	"mailboxd/internal/access/client"
 	"mailboxd/internal/decisions/task"
 	"mailboxd/internal/running/broker"
+	"mailboxd/internal/running/external"
 	"mailboxd/internal/running/filehash"
+	"mailboxd/internal/running/remote"
 	"mailboxd/internal/stores/worktree"
 )
 
@@ -54,7 +56,29 @@ func (b Binding) updatesItself() bool {
 type Planner struct {
 	Key    func() []byte // of the HMAC of values; nil: empty
 	Known  string        // the directory that remembers tools of MCP servers; "": nothing does
+	Cards  remote.Known  // of agents of A2A
 	hashes filehash.Hashes
+}
+
+// serviceOf returns a service with what a plan says of it: the digest of the card of an agent of A2A.
+func (p *Planner) serviceOf(s task.Service) *task.Service {
+	if s.Mode == task.ServiceA2A {
+		s.Card = p.Cards.Digest(s.URL, cardOf(s))
+	}
+	return &s
+}
+
+// LookAgain has the next plan for an agent of A2A cover the card that it has now.
+func (p *Planner) LookAgain(b Binding) {
+	if s := b.Service; s != nil && s.Mode == task.ServiceA2A {
+		p.Cards.Look(s.URL, cardOf(*s))
+	}
+}
+
+func cardOf(s task.Service) remote.Reader {
+	return func(ctx context.Context) (remote.Card, error) {
+		return external.ReadCard(ctx, s, os.Getenv(s.BearerEnv))
+	}
 }
 
 // PlanOf returns what an approval of a start covers: the run of a task with a binding, whose Cwd is
@@ -81,7 +105,7 @@ func (p *Planner) PlanOf(t envelope.Task, b Binding, terms task.Terms, rule Prog
 		plan.Command = b.Worker.Command
 	}
 	if b.Service != nil {
-		plan.Service, plan.Command = b.Service, b.Service.Command
+		plan.Service, plan.Command = p.serviceOf(*b.Service), b.Service.Command
 	}
 	if len(plan.Command) == 0 {
 		return plan

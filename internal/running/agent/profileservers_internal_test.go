@@ -7,14 +7,14 @@ import (
 	"testing"
 
 	"mailboxd/internal/decisions/task"
-	"mailboxd/internal/running/external"
 	"mailboxd/internal/running/runner"
+	"mailboxd/internal/running/services"
 	"mailboxd/internal/running/toolserver"
 )
 
 // The token is in a file alone, and the tools of the broker are not among those of the program.
 func TestClaudeCodeGetsTheToolBrokerByAFile(t *testing.T) {
-	b := Binding{ID: "a", Profile: Claude, Servers: []external.Server{{ID: "docs"}}}.Filled()
+	b := Binding{ID: "a", Profile: Claude, Servers: []services.Server{{ID: "docs"}}}.Filled()
 	terms := func(permission Permission, tools ...string) string {
 		b.Permission = permission
 		b.Command = b.Command[:1]
@@ -49,7 +49,7 @@ func TestClaudeCodeGetsTheToolBrokerByAFile(t *testing.T) {
 // The address is known when the program starts, and the token is in a variable alone.
 func TestCodexAndOpenCodeGetTheToolBrokerWithoutItsTokenInAnArgument(t *testing.T) {
 	j := task.Job{Dir: "/runs/1", Terms: task.Terms{Tools: []string{"mcp:docs/*"}}}
-	codex := Binding{ID: "a", Profile: Codex, Servers: []external.Server{{ID: "docs"}}}.Filled()
+	codex := Binding{ID: "a", Profile: Codex, Servers: []services.Server{{ID: "docs"}}}.Filled()
 	want := `mcp_servers.mailboxd-tools={url="${MAILBOX_MCP_URL}", bearer_token_env_var="MAILBOX_MCP_TOKEN", required=true, ` +
 		`startup_timeout_sec=60, tool_timeout_sec=86400, default_tools_approval_mode="approve"}`
 	if got := codex.terms()(j); !slices.Contains(got, want) {

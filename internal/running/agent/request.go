@@ -50,7 +50,7 @@ func (g *Agent) prepare(j task.Job) (runner.Spec, error) {
 		}
 	}
 	if g.binding.Service != nil {
-		if err := carryRecord(j); err != nil {
+		if err := prepareHost(j, *g.binding.Service); err != nil {
 			return runner.Spec{}, err
 		}
 	}

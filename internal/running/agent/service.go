@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/decisions/task"
@@ -21,12 +22,16 @@ import (
 const (
 	Service Format = "service" // an AgentTaskResult or its output, of an HTTP service; metered
 	Tool    Format = "tool"    // what a tool of an MCP server returns
+	A2A     Format = "a2a"     // what an agent of A2A hands over
 )
 
 // formatOf returns the format of a service.
 func formatOf(s task.Service) Format {
-	if s.Server != "" {
+	switch {
+	case s.Server != "":
 		return Tool
+	case s.Mode == task.ServiceA2A:
+		return A2A
 	}
 	return Service
 }
@@ -37,15 +42,12 @@ func (b Binding) checkService() *FieldError {
 	if s == nil {
 		return nil
 	}
-	part := "http"
-	if s.Server != "" {
-		part = "mcp"
-	}
+	part := s.Section()
 	switch {
 	case b.Profile != "" || b.Permission != "" || b.Model != "":
 		return wrong("profile", "profile, permission and model are for a program, not for %s", part)
 	case len(b.Command) > 0 || b.Worker != nil || b.Inbox != nil:
-		return wrong(part, "an agent has exec, worker, inbox, http or mcp, one of them")
+		return wrong(part, "an agent has exec, worker, inbox, http, a2a or mcp, one of them")
 	case b.Worktree || b.Cwd != "" || len(b.Workdirs) > 0:
 		return wrong("exec", "cwd, workdirs and worktree are for a program, not for %s", part)
 	case b.Sandbox.Active():
@@ -56,14 +58,46 @@ func (b Binding) checkService() *FieldError {
 	return nil
 }
 
-// hostArgv returns the command of the host of a service.
-func hostArgv(s task.Service) ([]string, error) {
+// hostArgv returns the command of the host of a service. With an approval, an agent of A2A has to have the card that
+// its plan names.
+func hostArgv(s task.Service, plan jsontext.Value) ([]string, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
+	var approved struct {
+		Service struct {
+			Card string `json:"card"`
+		} `json:"service"`
+	}
+	if plan != nil {
+		err = json.Unmarshal(plan, &approved, lenient)
+	}
+	if s.Card = approved.Service.Card; err != nil {
+		return nil, fmt.Errorf("read the approved plan: %w", err)
+	}
 	args, err := external.Arguments(s)
 	return append([]string{self}, args...), err
+}
+
+// prepareHost gives the host of a run what others than its agent said, and what an earlier run sent.
+func prepareHost(j task.Job, s task.Service) error {
+	if s.Mode == task.ServiceA2A {
+		said := []string{}
+		for _, m := range j.Conversation {
+			if m.From != j.Task.Agent && m.Text != "" {
+				said = append(said, m.Text)
+			}
+		}
+		text, err := json.Marshal(said, lenient)
+		if err == nil {
+			err = create(inDir(j, external.SaidFile), text)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return carryRecord(j)
 }
 
 // carryRecord gives a run what an earlier run of the same task sent and got no answer to. The
@@ -106,6 +140,11 @@ func (b Binding) readService(j task.Job) (answer, error) {
 		reply.blocker = b.Output.refusedWith(r.Status, "")
 		reply.result.Status, reply.result.Error = envelope.Failed, envelope.Error{Kind: r.Kind, Message: short(r.Message)}
 		return reply, nil
+	case r.Question != "":
+		asks := envelope.Message{Act: envelope.Asks, Task: j.Task.ID, From: j.Task.Agent, To: []string{j.Task.Requester}, Text: r.Question}
+		reply := answer{hold: task.Reply, messages: []envelope.Message{asks}}
+		reply.result.Status, reply.result.Output.Summary = envelope.Partial, "The agent waits for a reply: "+short(r.Question)
+		return reply, nil
 	case r.Answer == nil:
 		return answer{result: envelope.Result{Output: envelope.Output{Summary: cutText([]byte(r.Text))}}}, nil
 	case b.Output == Tool:
@@ -132,7 +171,7 @@ func sent(j task.Job) (sentState, external.Record) {
 		return sentUnknown, external.Record{}
 	case !known:
 		return sentNothing, r
-	case r.Location != "":
+	case r.Placed() != "":
 		return sentPlaced, r
 	}
 	return sentUnknown, r
@@ -151,7 +190,7 @@ func (b Binding) serviceFailure(j task.Job, reply answer, failure envelope.Error
 	case state == sentNothing:
 		failure.Message += "; nothing was sent to the service"
 	case state == sentPlaced:
-		failure.Message += "; the service has the request, and its answer will be at " + r.Location
+		failure.Message += "; the service has the request, and its answer will be at " + r.Placed()
 	case b.Idempotent:
 		failure.Message += "; the request may have been sent, and the agent is idempotent"
 	default:

@@ -21,8 +21,8 @@ import (
 	"mailboxd/internal/decisions/conversation"
 	"mailboxd/internal/decisions/task"
 	"mailboxd/internal/running/broker"
-	"mailboxd/internal/running/external"
 	"mailboxd/internal/running/runner"
+	"mailboxd/internal/running/services"
 	"mailboxd/internal/sandboxing/sandbox"
 	"mailboxd/internal/stores/dirtree"
 )
@@ -61,7 +61,7 @@ func (t Tools) Asks(m envelope.Message) (call broker.AskedCall, ok bool) {
 	if !divided {
 		server, tool, divided = strings.Cut(name, "__")
 	}
-	ok = (prefixed || divided) && slices.ContainsFunc(t.Servers, func(s external.Server) bool { return s.ID == server })
+	ok = (prefixed || divided) && slices.ContainsFunc(t.Servers, func(s services.Server) bool { return s.ID == server })
 	return broker.AskedCall{Server: server, Tool: tool, Arguments: []byte(data.Args)}, ok
 }
 

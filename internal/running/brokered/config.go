@@ -8,14 +8,14 @@ import (
 
 	"mailboxd/internal/decisions/task"
 	"mailboxd/internal/running/broker"
-	"mailboxd/internal/running/external"
 	"mailboxd/internal/running/runner"
+	"mailboxd/internal/running/services"
 )
 
 // Tools are those that a broker offers a run.
 type Tools struct {
 	List    []string          // such as mcp:github/get_issue
-	Servers []external.Server // of the agent
+	Servers []services.Server // of the agent
 	Known   string            // the directory that remembers tools; "": nothing does
 
 	// Environment returns the environment of a server, for its list of variables.
@@ -29,7 +29,7 @@ func KnownDir(state string) string { return filepath.Join(state, "tools") }
 // a directory, which may be another one.
 func (t Tools) Config(j task.Job, dir, token string) (broker.Config, error) {
 	c := broker.Config{Dir: j.Dir, Token: token, Tools: t.List, Calls: j.Calls, Known: t.Known}
-	for _, server := range external.Named(t.Servers, t.List) {
+	for _, server := range services.Named(t.Servers, t.List) {
 		own, err := t.server(server, dir)
 		if err != nil {
 			return c, err
@@ -41,7 +41,7 @@ func (t Tools) Config(j task.Job, dir, token string) (broker.Config, error) {
 
 // server returns a server with the variables that the daemon has for it. By the run directory among
 // them, the keeper knows the processes of the server.
-func (t Tools) server(s external.Server, dir string) (broker.Server, error) {
+func (t Tools) server(s services.Server, dir string) (broker.Server, error) {
 	service, list := s.Tool("", "")
 	env, err := t.Environment(list)
 	if err != nil {

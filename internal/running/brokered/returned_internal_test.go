@@ -14,7 +14,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/running/broker"
-	"mailboxd/internal/running/external"
+	"mailboxd/internal/running/services"
 )
 
 // recordOf makes a run directory with the record of a broker and the results of calls, by id.
@@ -98,7 +98,7 @@ func TestTheRecordOfABrokerSaysWhatCameOfEachCall(t *testing.T) {
 }
 
 func TestAMessageNamesAToolOfAServerThatTheAgentHas(t *testing.T) {
-	tools := Tools{List: []string{"mcp:docs/*"}, Servers: []external.Server{{ID: "docs"}}}
+	tools := Tools{List: []string{"mcp:docs/*"}, Servers: []services.Server{{ID: "docs"}}}
 	call := func(data string) envelope.Message {
 		return envelope.Message{Act: envelope.Calls, Clutch: &envelope.ClutchPart{}, Data: []byte(data)}
 	}

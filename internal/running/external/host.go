@@ -1,5 +1,5 @@
-// Package external is the host of an agent that is no program: an HTTP service, or a tool of an MCP
-// server. The host is the command of a run. It sends the request once, waits for the answer, and
+// Package external is the host of an agent that is no program: an HTTP service, an agent of A2A, or a
+// tool of an MCP server. The host is the command of a run. It sends the request once, waits for the answer, and
 // prints it.
 //
 // What it sends is durable in the run directory before, so that the host of another attempt knows
@@ -18,6 +18,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/running/dial"
 	"mailboxd/internal/testtools/fault"
 )
 
@@ -53,10 +54,14 @@ func (h *host) ask(ctx context.Context) Result {
 	switch {
 	case h.record.Location != "":
 		return h.poll(ctx)
+	case h.record.Task != "":
+		return h.converse(ctx)
 	case known && !h.Service.Idempotent:
 		return h.lost("an earlier run ended before it had the answer")
 	case h.Service.Server != "":
 		return h.callTool(ctx)
+	case h.Service.Mode == task.ServiceA2A:
+		return h.converse(ctx)
 	}
 	h.record.To, h.record.Sent = h.Service.URL, time.Now()
 	if err := h.record.write(h.Dir); err != nil {
@@ -85,12 +90,12 @@ func (h *host) address() (err error) {
 	if len(h.Service.Command) > 0 {
 		return nil
 	}
-	if err := CheckURL(h.Service.URL); err != nil {
+	if err := dial.CheckURL(h.Service.URL); err != nil {
 		return fmt.Errorf("url: %s %w", h.Service.URL, err)
 	}
 	h.to, err = url.Parse(h.Service.URL)
 	if err == nil {
-		h.client = newClient(h.Options, h.to.Scheme == "http")
+		h.client = dial.Client(h.Resolver, h.Roots, h.to.Scheme == "http")
 	}
 	return err
 }
@@ -156,6 +161,11 @@ func (h *host) do(req *http.Request) (*http.Response, error) {
 // broken returns the result of a request that got no whole answer.
 func (h *host) broken(w *watched, err error, sent bool) Result {
 	kind, words := w.why(err)
+	return h.unanswered(kind, words, sent)
+}
+
+// unanswered returns the result of a request that may have been sent, and why it got no answer.
+func (h *host) unanswered(kind envelope.Kind, words string, sent bool) Result {
 	if !sent {
 		r := refuse(kind, "the service can't be reached: %s", words)
 		r.Again = kind == envelope.AgentError
@@ -164,7 +174,7 @@ func (h *host) broken(w *watched, err error, sent bool) Result {
 	switch {
 	case kind == envelope.OutputTooLarge:
 		return refuse(kind, "%s", words)
-	case h.record.Location != "":
+	case h.record.Placed() != "":
 		r := h.later(kind, words)
 		r.Again = true
 		return r
@@ -209,8 +219,8 @@ func (h *host) refused(status int, header http.Header, words string) Result {
 		if to := header.Get("Location"); status >= 300 && status < 400 {
 			r.Kind = envelope.AgentProtocol
 			r.Message = fmt.Sprintf("the service answered %d and redirects to %s; no redirect is followed: "+
-				"write the final address as http.url", status, short(to))
-			if at, err := h.to.Parse(to); err != nil || !sameOrigin(h.to, at) {
+				"write the final address as its url", status, short(to))
+			if at, err := h.to.Parse(to); err != nil || !dial.SameOrigin(h.to, at) {
 				r.Kind = envelope.PolicyViolation
 				r.Message = fmt.Sprintf("the service answered %d and redirects to another host, %s; that is refused", status, short(to))
 			}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/running/dial"
 )
 
 // Pauses between two looks for an answer, unless the service names one.
@@ -53,7 +54,7 @@ func (h *host) locate(from *url.URL, header http.Header) (*url.URL, error) {
 		return nil, fmt.Errorf("it has no Location, so where its answer will be is unknown")
 	case err != nil || at.User != nil:
 		return nil, fmt.Errorf("its Location %s can't be used", short(text))
-	case !sameOrigin(h.to, at):
+	case !dial.SameOrigin(h.to, at):
 		return nil, fmt.Errorf("its Location %s is at another host; that is refused", short(text))
 	}
 	return at, nil
@@ -62,7 +63,7 @@ func (h *host) locate(from *url.URL, header http.Header) (*url.URL, error) {
 // poll looks for the answer at the place that the service named, until it is there.
 func (h *host) poll(ctx context.Context) Result {
 	at, err := url.Parse(h.record.Location)
-	if err != nil || !sameOrigin(h.to, at) {
+	if err != nil || !dial.SameOrigin(h.to, at) {
 		return h.lost(fmt.Sprintf("the answer is at %s, and the agent has another address now, %s", h.record.Location, h.Service.URL))
 	}
 	wait := firstPause
@@ -135,13 +136,13 @@ func (h *host) look(ctx context.Context, at *url.URL) look {
 		r.open = true // the answer stays where it is
 		return look{done: true, result: r}
 	case status >= 500, status == http.StatusRequestTimeout:
-		return look{failed: true, after: after, result: h.unanswered(w, resp)}
+		return look{failed: true, after: after, result: h.refusedLook(w, resp)}
 	}
-	return look{done: true, result: h.unanswered(w, resp)}
+	return look{done: true, result: h.refusedLook(w, resp)}
 }
 
-// unanswered returns the result of a question that the service answered with a status alone.
-func (h *host) unanswered(w *watched, resp *http.Response) Result {
+// refusedLook returns the result of a question that the service answered with a status alone.
+func (h *host) refusedLook(w *watched, resp *http.Response) Result {
 	return refuse(envelope.AgentError, "the service answered %s when asked for its answer%s", resp.Status, w.excerpt(resp.Body))
 }
 

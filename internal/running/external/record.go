@@ -24,6 +24,26 @@ type Record struct {
 	Sent     time.Time `json:"sent"`               // when sending began
 	Location string    `json:"location,omitempty"` // where the service has its answer; "": unknown
 	Answered bool      `json:"answered,omitzero"`  // the run printed the answer: another run sends anew
+
+	Dialogue
+}
+
+// A Dialogue is what was said with an agent of A2A. Its messages have the Key of the record as their id.
+type Dialogue struct {
+	Task     string `json:"task,omitempty"`     // the id that the agent gave the task; "": it gave none
+	Context  string `json:"context,omitempty"`  // likewise
+	Question string `json:"question,omitempty"` // the id of its last question to a person
+	Asked    bool   `json:"asked,omitzero"`     // no reply to it was sent
+	Said     int    `json:"said,omitzero"`      // replies that were sent
+	Received int    `json:"received,omitzero"`  // those of them that the agent is known to have
+}
+
+// Placed says where the answer is to a request that a service has; "" if nothing says that it has it.
+func (r Record) Placed() string {
+	if r.Task != "" {
+		return "the task " + r.Task + " of " + r.To
+	}
+	return r.Location
 }
 
 // ReadRecord returns the record of a run directory, and whether there is one.

@@ -21,6 +21,8 @@ type Result struct {
 	Answer jsontext.Value `json:"answer,omitempty"` // the object that the service answered
 	Text   string         `json:"text,omitempty"`   // or the text
 
+	Question string `json:"question,omitempty"` // or what the agent asks a person
+
 	Kind    envelope.Kind `json:"kind,omitempty"` // why there is no answer; "": there is one
 	Message string        `json:"message,omitempty"`
 

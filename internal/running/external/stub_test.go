@@ -150,6 +150,19 @@ func resultOf(t *testing.T, line string) (r Result) {
 // it printed, and whether it died.
 func runProcess(t *testing.T, dir, id string, s task.Service, kill string) (string, bool) {
 	t.Helper()
+	return runWith(t, dir, id, s, kill, request)
+}
+
+// runRequest does the same with a request for a task that some words describe.
+func runRequest(t *testing.T, dir, id string, s task.Service, kill, words string) (string, bool) {
+	t.Helper()
+	o := Options{}
+	requesting(words)(&o)
+	return runWith(t, dir, id, s, kill, string(o.Request))
+}
+
+func runWith(t *testing.T, dir, id string, s task.Service, kill, request string) (string, bool) {
+	t.Helper()
 	args, err := Arguments(s)
 	if err != nil {
 		t.Fatal(err)

@@ -17,7 +17,9 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/running/dial"
 	"mailboxd/internal/running/runner"
+	"mailboxd/internal/running/services"
 )
 
 // connectTimeout limits the time until a server has said what it can do.
@@ -94,7 +96,7 @@ func serverEnvironment(own []string) []string {
 
 // callTool calls the tool once.
 func (h *host) callTool(ctx context.Context) Result {
-	arguments, err := renderArguments(h.Service.Arguments, h.Request)
+	arguments, err := services.Fill(h.Service.Arguments, h.Request)
 	if err != nil {
 		return refuse(envelope.InternalError, "mcp.arguments: %v", err)
 	}
@@ -145,7 +147,7 @@ func (h *host) noServer(s *session, err error, what string) Result {
 	if r, ok := h.refusedBy(s); ok {
 		return r
 	}
-	if blocked, ok := errors.AsType[*blockedError](err); ok {
+	if blocked, ok := errors.AsType[*dial.BlockedError](err); ok {
 		return refuse(envelope.PolicyViolation, "the server %s %s: %v", h.Service.Server, what, blocked)
 	}
 	return refuse(envelope.AgentError, "the server %s %s: %v%s", h.Service.Server, what, err, s.lastWords())

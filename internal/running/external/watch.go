@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mailboxd/envelope"
+	"mailboxd/internal/running/dial"
 )
 
 // maxAnswer limits what is read of a service, in bytes.
@@ -62,6 +63,14 @@ func (w *watched) stop() {
 	w.end(nil)
 }
 
+// cause returns why a request ended, instead of that its context did.
+func (w *watched) cause(err error) error {
+	if why := context.Cause(w.ctx); why != nil {
+		return why
+	}
+	return err
+}
+
 // reader returns the answer, as far as it comes in time and isn't too large.
 func (w *watched) reader(body io.Reader) io.Reader { return &answerReader{w, body} }
 
@@ -106,7 +115,15 @@ func (w *watched) why(err error) (envelope.Kind, string) {
 		}
 		return envelope.Cancelled, "the run was ended before the service answered"
 	}
-	if blocked, ok := errors.AsType[*blockedError](err); ok {
+	return whyOf(err)
+}
+
+// whyOf returns the kind and the words of an error.
+func whyOf(err error) (envelope.Kind, string) {
+	if overdue, ok := errors.AsType[*overdueError](err); ok {
+		return envelope.IdleTimeout, overdue.Error()
+	}
+	if blocked, ok := errors.AsType[*dial.BlockedError](err); ok {
 		return envelope.PolicyViolation, blocked.Error()
 	}
 	if bad, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {

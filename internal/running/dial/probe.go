@@ -1,4 +1,4 @@
-package external
+package dial
 
 import (
 	"context"
@@ -6,26 +6,24 @@ import (
 	"net"
 	"net/url"
 	"time"
-
-	"mailboxd/internal/decisions/task"
 )
 
 // probeTimeout limits a probe.
 const probeTimeout = 10 * time.Second
 
-// Probe connects to an HTTP service, verifies its certificate, and sends it no request. It returns
-// the address of the connection.
-func Probe(ctx context.Context, s task.Service) (string, error) {
-	if err := CheckURL(s.URL); err != nil {
+// Probe connects to a service, verifies its certificate, and sends it no request. It returns the
+// address of the connection.
+func Probe(ctx context.Context, address string) (string, error) {
+	if err := CheckURL(address); err != nil {
 		return "", err
 	}
-	u, err := url.Parse(s.URL)
+	u, err := url.Parse(address)
 	if err != nil {
 		return "", err
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	dialer := newDialer(Options{}, u.Scheme == "http")
+	dialer := newDialer(nil, u.Scheme == "http")
 	conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), portOf(u)))
 	if err != nil {
 		return "", err

@@ -1,4 +1,6 @@
-package external
+// Package services has the sections of the configuration about agents that are no program, and the MCP servers whose
+// tools they are or may use. It checks them, and what names them.
+package services
 
 import (
 	"fmt"
@@ -10,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/running/dial"
 )
 
 // A Server is an MCP server of the configuration: a child process, or one with an address.
@@ -32,7 +35,7 @@ var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 // CheckAddress refuses the address of a service, and what is not the name of the variable with its
 // token; "" is none. It shows no password.
 func CheckAddress(address, bearer string) (found []Problem) {
-	if err := CheckURL(address); err != nil {
+	if err := dial.CheckURL(address); err != nil {
 		if u, wrong := url.Parse(address); wrong == nil {
 			address = u.Redacted()
 		}

@@ -1,8 +1,10 @@
-package external
+// Package dial connects to the addresses of services, and to none that no service may have.
+package dial
 
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -39,13 +41,14 @@ func onMachine(host string) bool {
 	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
-// A blockedError is an address that no service may have.
-type blockedError struct {
+// A BlockedError is an address that no service may have.
+type BlockedError struct {
 	address netip.Addr
 	why     string
 }
 
-func (e *blockedError) Error() string { return fmt.Sprintf("%s is refused: %s", e.address, e.why) }
+// Error returns the address and the reason.
+func (e *BlockedError) Error() string { return fmt.Sprintf("%s is refused: %s", e.address, e.why) }
 
 // translated are the prefixes of IPv6 addresses that end with an IPv4 address.
 var translated = netip.MustParsePrefix("64:ff9b::/96")
@@ -68,13 +71,13 @@ func checkAddress(address string, plain bool) error {
 	}
 	switch {
 	case addr.IsLinkLocalUnicast(), addr.IsLinkLocalMulticast(), addr.IsInterfaceLocalMulticast():
-		return &blockedError{addr, "it is a link-local address"}
+		return &BlockedError{addr, "it is a link-local address"}
 	case addr == metadata:
-		return &blockedError{addr, "it is the metadata service of a cloud"}
+		return &BlockedError{addr, "it is the metadata service of a cloud"}
 	case addr.IsMulticast(), addr.IsUnspecified():
-		return &blockedError{addr, "it is not the address of one machine"}
+		return &BlockedError{addr, "it is not the address of one machine"}
 	case plain && !addr.IsLoopback():
-		return &blockedError{addr, "without TLS, a service is on this machine"}
+		return &BlockedError{addr, "without TLS, a service is on this machine"}
 	}
 	return nil
 }
@@ -86,29 +89,29 @@ const (
 )
 
 // newDialer returns what connects to services, and to no address that none may have.
-func newDialer(o Options, plain bool) *net.Dialer {
+func newDialer(resolver *net.Resolver, plain bool) *net.Dialer {
 	return &net.Dialer{
-		Timeout: dialTimeout, Resolver: o.Resolver,
+		Timeout: dialTimeout, Resolver: resolver,
 		ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
 			return checkAddress(address, plain)
 		},
 	}
 }
 
-// newClient returns a client for one address. It uses no proxy, follows no redirect, and sends
-// nothing twice by itself.
-func newClient(o Options, plain bool) *http.Client {
+// Client returns a client for one address. It uses no proxy, follows no redirect, and sends nothing
+// twice by itself. Without TLS, plain, the address is on this machine. Nil means what the machine has.
+func Client(resolver *net.Resolver, roots *x509.CertPool, plain bool) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
-			DialContext: newDialer(o, plain).DialContext, TLSClientConfig: &tls.Config{RootCAs: o.Roots, MinVersion: tls.VersionTLS12},
+			DialContext: newDialer(resolver, plain).DialContext, TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 			TLSHandshakeTimeout: dialTimeout, MaxResponseHeaderBytes: maxHeader, DisableCompression: true,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
 
-// sameOrigin reports whether two addresses have the same scheme, host and port.
-func sameOrigin(a, b *url.URL) bool {
+// SameOrigin reports whether two addresses have the same scheme, host and port.
+func SameOrigin(a, b *url.URL) bool {
 	return a.Scheme == b.Scheme && strings.EqualFold(a.Hostname(), b.Hostname()) && portOf(a) == portOf(b)
 }
 

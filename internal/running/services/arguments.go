@@ -1,4 +1,4 @@
-package external
+package services
 
 import (
 	"errors"
@@ -25,12 +25,12 @@ const wholePayload = "{{.Payload}}"
 
 // CheckArguments refuses templates that can't be filled in.
 func CheckArguments(arguments jsontext.Value) error {
-	_, err := renderArguments(arguments, []byte(`{}`))
+	_, err := Fill(arguments, []byte(`{}`))
 	return err
 }
 
-// renderArguments fills in the arguments of a call from a request.
-func renderArguments(arguments jsontext.Value, request []byte) (map[string]any, error) {
+// Fill fills in the arguments of a call from a request.
+func Fill(arguments jsontext.Value, request []byte) (map[string]any, error) {
 	var from struct {
 		ID          string `json:"task_id"`
 		Type        string `json:"task_type"`
