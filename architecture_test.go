@@ -89,7 +89,7 @@ var owners = map[string][]string{
 	"github.com/modelcontextprotocol/go-sdk/mcp": {
 		"internal/access/mcpserver", "internal/running/external", "internal/running/broker", "internal/testtools/toolcaller", "bench",
 	},
-	"github.com/a2aproject/a2a-go/v2/a2asrv":    {"internal/access/gateway"},
+	"github.com/a2aproject/a2a-go/v2/a2asrv":    {"internal/access/gateway", "internal/testtools/a2astub"},
 	"github.com/a2aproject/a2a-go/v2/a2aclient": {"internal/running/remote"},
 	"github.com/bluekeyes/go-gitdiff/gitdiff":   {"internal/access/web"},
 	"github.com/alecthomas/chroma/v2":           {"internal/access/web", "internal/access/web/code"},
