@@ -67,8 +67,9 @@ func delivery(ctx context.Context, s *statements, seq int64) (task.Delivery, err
 	return d, nil
 }
 
-// unclaimedQuery spells the first condition as the partial index has it.
-const unclaimedQuery = "SELECT " + taskColumns + ` FROM tasks WHERE state <> 'done' AND state = 'waiting' AND agent = ? AND latest = 1
+// unclaimedQuery spells the first condition as the partial index has it. The plus before agent keeps
+// SQLite from the index of held tasks, which has another order.
+const unclaimedQuery = "SELECT " + taskColumns + ` FROM tasks WHERE state <> 'done' AND state = 'waiting' AND +agent = ? AND latest = 1
 	AND (until IS NULL OR until <= ?) AND (deadline IS NULL OR deadline > ?) ORDER BY seq LIMIT 1`
 
 // Unclaimed returns the oldest task that waits for an agent and has no lease
@@ -82,7 +83,7 @@ func (tx *Tx) Unclaimed(agent string, now time.Time) (task.Task, bool, error) {
 	return t, ok, nil
 }
 
-const claimedQuery = "SELECT " + taskColumns + ` FROM tasks WHERE state <> 'done' AND state = 'waiting' AND agent = ? AND until > ? ORDER BY seq`
+const claimedQuery = "SELECT " + taskColumns + ` FROM tasks WHERE state <> 'done' AND state = 'waiting' AND +agent = ? AND until > ? ORDER BY seq`
 
 // Claimed returns the tasks that wait for an agent and have a lease at an
 // instant, the oldest first.

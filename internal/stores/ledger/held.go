@@ -11,7 +11,7 @@ import (
 // What is asked about tasks that are held, wait for their agents, or are in review. The condition
 // is spelled as the partial index has it, or that would not be used.
 const (
-	held           = "state IN ('held', 'waiting', 'review')"
+	held           = "(state = 'held' OR state = 'waiting' OR state = 'review')"
 	heldNamesQuery = "SELECT seq, id FROM tasks WHERE " + held
 	heldQuery      = "SELECT " + taskColumns + " FROM tasks WHERE " + held +
 		" AND agent = ? AND (-priority, seq) > (?, ?) ORDER BY priority DESC, seq"

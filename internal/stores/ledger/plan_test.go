@@ -42,6 +42,28 @@ func TestAStartGoesByThePartialIndexes(t *testing.T) {
 	})
 }
 
+// Each task is written about five times. A list of words in the condition of an index would be made a
+// table each time.
+func TestAWriteOfATaskMakesNoTableOfTheMoment(t *testing.T) {
+	l, _, err := Open(filepath.Join(t.TempDir(), "ledger.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, query := range []string{taskInsert, taskUpdate} {
+		steps, err := all(t.Context(), l.read, func(r row) (opcode string, err error) {
+			var rest [7]any
+			return opcode, r.Scan(&rest[0], &opcode, &rest[1], &rest[2], &rest[3], &rest[4], &rest[5], &rest[6])
+		}, "EXPLAIN "+query, make([]any, strings.Count(query, "?"))...)
+		if err != nil || !slices.Contains(steps, "IdxInsert") {
+			t.Fatalf("the steps of %s are %v, %v", query, steps, err)
+		}
+		if slices.Contains(steps, "OpenEphemeral") {
+			t.Errorf("%s makes a table: %v", query, steps)
+		}
+	}
+}
+
 // With a million messages, anyone who looks one up goes to it.
 func TestMessagesAreLookedUpByTheirIndexes(t *testing.T) {
 	l, _, err := Open(filepath.Join(t.TempDir(), "ledger.db"))
