@@ -76,7 +76,7 @@ SHA-256. The token is shown once, and kept nowhere.`,
 			if asJSON {
 				return term.PrintJSON(w, map[string]string{"sender": name, "token": token, "sha256": digest})
 			}
-			_, err := fmt.Fprintf(w, "The token of %s, which is shown once:\n\n%s\n\nIts entry in the configuration:\n\nsenders:\n  - name: %s\n    token: %s\n",
+			_, err := fmt.Fprintf(w, "The token of %s, which is shown once:\n\n%s\n\nIts entry in the configuration:\n\nsenders:\n  - name: %s\n    token: \"%s\"\n",
 				name, token, name, digest)
 			return err
 		},

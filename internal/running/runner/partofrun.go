@@ -21,21 +21,21 @@ var runVariables = []string{DirVariable, "MAILBOX_RUN_ID"}
 // may be a run's. If the facts can't be read, PartOfRun returns an error, and the caller
 // should assume a part of a run.
 func (k *Keepers) PartOfRun(pid int) (why string, err error) {
-	return k.partOf(pid, func([]entry) int { return 0 })
+	return k.partOf(pid, func([]entry) int { return -1 })
 }
 
 // PartOfOwnRun is PartOfRun, but a process is no part of a run if a keeper of another directory
-// hosts its run: that of another mailbox. The keeper itself, and all above it, must be no part
-// of one either.
+// hosts its run: that of another mailbox. That keeper and all above it must be no part of a run by
+// their keepers or environments. Their marks say nothing: a daemon marks itself and its keeper.
 func (k *Keepers) PartOfOwnRun(pid int) (why string, err error) {
 	return k.partOf(pid, func(chain []entry) int {
-		return max(0, slices.IndexFunc(chain, func(e entry) bool { return k.isOtherKeeper(e.PID) }))
+		return slices.IndexFunc(chain, func(e entry) bool { return k.isOtherKeeper(e.PID) })
 	})
 }
 
-// partOf says why a process is part of a run. Of the processes before foreign in the chain of its
-// ancestors, marks and environment are those of another mailbox, and say nothing.
-func (k *Keepers) partOf(pid int, foreign func(chain []entry) int) (why string, err error) {
+// partOf says why a process is part of a run. Other finds the keeper of another mailbox in the chain of
+// its ancestors; -1 is none.
+func (k *Keepers) partOf(pid int, other func(chain []entry) int) (why string, err error) {
 	if pid == os.Getpid() {
 		return "", nil // this process itself
 	}
@@ -45,11 +45,15 @@ func (k *Keepers) partOf(pid int, foreign func(chain []entry) int) (why string, 
 		if err != nil {
 			return "", fmt.Errorf("inspect process %d: %w", pid, err)
 		}
-		first := foreign(chain)
+		keeper := other(chain)
 		for i, e := range chain {
 			why := k.hosted(e)
-			if why == "" && i >= first {
+			switch {
+			case why != "" || i < keeper:
+			case keeper < 0:
 				why, err = marked(e, i == 0)
+			default:
+				why, err = inEnvironment(e, false)
 			}
 			if err != nil {
 				return "", fmt.Errorf("inspect process %d: %w", pid, err)
@@ -119,6 +123,11 @@ func marked(e entry, caller bool) (why string, err error) {
 	case err != nil && caller:
 		return "", err
 	}
+	return inEnvironment(e, caller)
+}
+
+// inEnvironment says why one process is part of a run by its environment.
+func inEnvironment(e entry, caller bool) (why string, err error) {
 	env, err := readProc("/proc/" + strconv.Itoa(e.PID) + "/environ")
 	if err != nil && caller && !(errors.Is(err, fs.ErrPermission) && otherUser(e.PID)) {
 		return "", err

@@ -54,6 +54,10 @@ func judge() {
 		}
 		why, err := k.PartOfRun(n)
 		fmt.Printf("%s|%v\n", why, err)
+		if os.Getenv("OWN") != "" {
+			why, err := k.PartOfOwnRun(n)
+			fmt.Printf("%s|%v\n", why, err)
+		}
 	}
 }
 
@@ -61,8 +65,13 @@ func judge() {
 // processes; 0 is a child of its own.
 func judged(t *testing.T, dir string, pids ...int) []string {
 	t.Helper()
+	return judgedWith(t, nil, dir, pids...)
+}
+
+func judgedWith(t *testing.T, env []string, dir string, pids ...int) []string {
+	t.Helper()
 	cmd := exec.Command("/proc/self/exe", append([]string{dir}, words(pids)...)...)
-	cmd.Env = []string{role + "=judges", "GORACE=atexit_sleep_ms=0", "PATH=" + os.Getenv("PATH")}
+	cmd.Env = append(env, role+"=judges", "GORACE=atexit_sleep_ms=0", "PATH="+os.Getenv("PATH"))
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("judge: %v", err)
@@ -119,6 +128,30 @@ func TestWhoBelongsToARunIsKnownByWhatItCannotShed(t *testing.T) {
 	unix.Kill(keeper, unix.SIGKILL) // its orphans are somebody else's then
 	compare(t, judged(t, dir, pids[:4]...), want[:4])
 	for _, pid := range pids[:6] {
+		unix.Kill(pid, unix.SIGKILL)
+	}
+}
+
+func TestARunOfAnotherKeepersDirectoryIsNoOwnRun(t *testing.T) {
+	dir, elsewhere := t.TempDir(), t.TempDir()
+	k := keepers(t, dir, "a")
+	tree := playing(t, "grows a tree and stays")
+	detached(t, k, tree)
+	var pids []int
+	var here, there []string
+	for _, link := range inside(t, tree.Dir) {
+		pids = append(pids, pidOf(link))
+		here = append(here, "it has the mark of a run|<nil>", "it has the mark of a run|<nil>")
+		there = append(there, "it has the mark of a run|<nil>", "|<nil>")
+	}
+	pids = append(pids, bystander(t, "MAILBOX_RUN_ID=x"), bystander(t))
+	for _, want := range []*[]string{&here, &there} {
+		const env = "it has MAILBOX_RUN_ID in its environment|<nil>"
+		*want = append(*want, env, env, "|<nil>", "|<nil>")
+	}
+	compare(t, judgedWith(t, []string{"OWN=1"}, elsewhere, pids...), there)
+	compare(t, judgedWith(t, []string{"OWN=1"}, dir, pids...), here)
+	for _, pid := range pids[:len(pids)-2] {
 		unix.Kill(pid, unix.SIGKILL)
 	}
 }

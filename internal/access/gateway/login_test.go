@@ -1,0 +1,261 @@
+package gateway_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/a2aproject/a2a-go/v2/a2a"
+
+	"mailboxd/envelope"
+	"mailboxd/internal/access/client"
+	"mailboxd/internal/decisions/task"
+)
+
+// raw sends a request with a token, after change has changed it.
+func (w *world) raw(method, path, token, body string, change func(*http.Request)) (status int, text string) {
+	w.t.Helper()
+	r, err := http.NewRequestWithContext(w.t.Context(), method, w.url+path, strings.NewReader(body))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	if change != nil {
+		change(r)
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return response.StatusCode, string(answer)
+}
+
+// refused checks that an event of a refusal has a text.
+func (w *world) refused(has string) {
+	w.t.Helper()
+	events := w.events(task.KindControlRefused)
+	if !slices.ContainsFunc(events, func(data string) bool { return strings.Contains(data, has) && strings.Contains(data, `"gateway"`) }) {
+		w.t.Errorf("no event %s of the gateway says %q: %q", task.KindControlRefused, has, events)
+	}
+}
+
+func TestARequestWithoutALoginIsRefusedAndRecorded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	get := `{"jsonrpc":"2.0","id":1,"method":"ListTasks","params":{}}`
+	for name, c := range map[string]struct {
+		token  string
+		change func(*http.Request)
+		status int
+		says   string
+	}{
+		"no token":      {"", nil, 401, "it has no token"},
+		"a wrong token": {"mbx_" + strings.Repeat("x", 43), nil, 401, "its token is not one of a sender"},
+		"a token in another scheme": {"", func(r *http.Request) { r.Header.Set("Authorization", "Basic "+w.tokens["acme"]) }, 401,
+			"it has no token"},
+		"a foreign host": {w.tokens["acme"], func(r *http.Request) { r.Host = "evil.example:7070" }, 403, `its host is`},
+		"another port":   {w.tokens["acme"], func(r *http.Request) { r.Host = "127.0.0.1:1" }, 403, "127.0.0.1:1"},
+	} {
+		for _, at := range [][2]string{{"GET", "/.well-known/agent-card.json"}, {"GET", "/tasks"}, {"POST", "/"}, {"GET", "/nothing"}} {
+			status, text := w.raw(at[0], at[1], c.token, get, c.change)
+			if status != c.status || strings.Contains(text, "skills") {
+				t.Errorf("%s: %s %s = %d, %s; want %d", name, at[0], at[1], status, text, c.status)
+			}
+		}
+		w.refused(c.says)
+	}
+	for _, data := range w.events(task.KindControlRefused) {
+		if strings.Contains(data, w.tokens["acme"]) || strings.Contains(data, "mbx_xxx") {
+			t.Errorf("an event has a token: %s", data)
+		}
+	}
+}
+
+func TestATaskOfAnotherSenderIsNotFoundAndRecorded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	mine := w.send(w.login("acme", a2a.TransportProtocolJSONRPC), message("approved", "Do it."), true)
+	for _, id := range []string{string(mine.ID), "there-is-none"} {
+		for _, at := range [][2]string{{"GET", "/tasks/" + id}, {"POST", "/tasks/" + id + ":cancel"}} {
+			if status, text := w.raw(at[0], at[1], w.tokens["other"], "{}", nil); status != 404 || !strings.Contains(text, "TASK_NOT_FOUND") {
+				t.Errorf("%s %s of another sender = %d, %s; want 404", at[0], at[1], status, text)
+			}
+		}
+		w.refused(id)
+	}
+	for _, method := range []string{"GetTask", "CancelTask", "SubscribeToTask"} {
+		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{"id":%q}}`, method, mine.ID)
+		if _, text := w.raw("POST", "/", w.tokens["other"], body, nil); !strings.Contains(text, "-32001") {
+			t.Errorf("%s of another sender = %s; want the error -32001", method, text)
+		}
+	}
+	reply := fmt.Sprintf(`{"message":{"messageId":"m","role":"ROLE_USER","taskId":%q,"parts":[{"text":"yes"}]}}`, mine.ID)
+	if status, text := w.raw("POST", "/message:send", w.tokens["other"], reply, nil); status != 404 {
+		t.Errorf("a reply of another sender = %d, %s; want 404", status, text)
+	}
+	w.refused("sender other, process")
+	list, err := w.login("other", a2a.TransportProtocolJSONRPC).ListTasks(t.Context(), &a2a.ListTasksRequest{})
+	if err != nil || len(list.Tasks) != 0 || list.TotalSize != 0 {
+		t.Errorf("ListTasks of another sender = %+v, %v; want none", list, err)
+	}
+}
+
+func TestASenderApprovesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	mine := w.send(w.login("acme", a2a.TransportProtocolJSONRPC), message("approved", "Do it."), true)
+	for _, path := range []string{"/tasks/" + string(mine.ID) + ":approve", "/tasks/" + string(mine.ID) + "/approve", "/v1/tasks/" + string(mine.ID) + "/approve"} {
+		if status, text := w.raw("POST", path, w.tokens["acme"], `{"unseen":true}`, nil); status != 400 && status != 404 {
+			t.Errorf("POST %s = %d, %s; want 400 or 404", path, status, text)
+		}
+	}
+	reply := fmt.Sprintf(`{"message":{"messageId":"m","role":"ROLE_USER","taskId":%q,"parts":[{"text":"approved"}]}}`, mine.ID)
+	if status, text := w.raw("POST", "/message:send", w.tokens["acme"], reply, nil); status != 400 || !strings.Contains(text, "UNSUPPORTED_OPERATION") {
+		t.Errorf("a message for a task that waits for an approval = %d, %s; want 400", status, text)
+	}
+	w.do(func(daemon *client.Client) error {
+		row, err := daemon.Latest(t.Context(), envelope.ID(mine.ID))
+		if row.State != task.Held {
+			t.Errorf("the task is %s; want it held", row.State)
+		}
+		return err
+	})
+}
+
+func TestAProcessOfARunIsRefusedWithAStolenTokenAndOneOfAnotherMailboxIsNot(t *testing.T) {
+	t.Parallel()
+	w, far := newWorld(t), newWorld(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said, err := exec.Command(self, "ask", w.url, w.tokens["acme"]).Output(); err != nil || string(said) != "STATUS 200\n" {
+		t.Fatalf("outside of a run: %s, %v; want the tasks, so that the token is a good one", said, err)
+	}
+	got := w.send(w.login("acme", a2a.TransportProtocolJSONRPC), message("thief", "Steal it."), false)
+	if artifact(got) != "STATUS 403" {
+		t.Errorf("a run with the token gets %q; want 403", artifact(got))
+	}
+	w.refused("it has")
+	far.write("url", w.url)
+	far.write("token", w.tokens["acme"])
+	got = far.send(far.login("acme", a2a.TransportProtocolJSONRPC), message("thief", "Ask it."), false)
+	if artifact(got) != "STATUS 200" {
+		t.Errorf("a run of another mailbox with the token gets %q; want 200", artifact(got))
+	}
+	far.write("token", "mbx_wrong")
+	got = far.send(far.login("acme", a2a.TransportProtocolJSONRPC), message("thief", "Ask it again."), false)
+	if artifact(got) != "STATUS 401" {
+		t.Errorf("a run of another mailbox without a token gets %q; want 401", artifact(got))
+	}
+}
+
+func TestAnotherUserIsRefusedWithAStolenToken(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("another user can be played by root alone")
+	}
+	w := newWorld(t)
+	dir, err := os.MkdirTemp("/tmp", "thief-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	self, err := os.Executable()
+	if err == nil {
+		err = os.Chmod(dir, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(self)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "thief"), text, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	thief := exec.Command(filepath.Join(dir, "thief"), "ask", w.url, w.tokens["acme"])
+	thief.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	if said, err := thief.CombinedOutput(); err != nil || string(said) != "STATUS 403\n" {
+		t.Errorf("another user with the token: %s, %v; want 403", said, err)
+	}
+	w.refused("of another user, uid 65534")
+}
+
+func TestATokenThatIsRemovedFromTheConfigurationCountsNoLonger(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	path := filepath.Join(w.dir, "config.yaml")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, _, _ := bytes.Cut(text, []byte("  - name: other"))
+	w.write("config.yaml", string(before))
+	if status, text := w.raw("GET", "/tasks", w.tokens["other"], "", nil); status != 401 {
+		t.Errorf("GET /tasks with a token that is gone = %d, %s; want 401", status, text)
+	}
+	if status, text := w.raw("GET", "/tasks", w.tokens["acme"], "", nil); status != 200 {
+		t.Errorf("GET /tasks with the other token = %d, %s; want 200", status, text)
+	}
+	w.write("config.yaml", "senders: [{")
+	if status, text := w.raw("GET", "/tasks", w.tokens["acme"], "", nil); status != 503 {
+		t.Errorf("GET /tasks with a broken configuration = %d, %s; want 503", status, text)
+	}
+}
+
+func TestWithoutADaemonTheGatewaySaysSo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.stop(w.daemon)
+	if status, text := w.raw("GET", "/tasks", w.tokens["acme"], "", nil); status != 503 || !strings.Contains(text, "UNAVAILABLE") {
+		t.Errorf("GET /tasks without a daemon = %d, %s; want 503", status, text)
+	}
+	w.serve()
+	if status, text := w.raw("GET", "/tasks", w.tokens["acme"], "", nil); status != 200 {
+		t.Errorf("GET /tasks with the next daemon = %d, %s; want 200", status, text)
+	}
+}
+
+func TestAwayFromLoopbackTheGatewayNeedsACertificateAHostAndASender(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	config := filepath.Join(w.dir, "config.yaml")
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"--listen", "0.0.0.0:0"}, "it needs --cert, --key and --host"},
+		{[]string{"--listen", "192.0.2.1:7070", "--cert", "a", "--key", "b"}, "it needs --cert, --key and --host"},
+		{[]string{"--listen", "7070"}, "such as 127.0.0.1:7070"},
+		{[]string{"--listen", "127.0.0.1:0", "--cert", "none.pem", "--key", "none.pem"}, "read --cert and --key"},
+	} {
+		cmd := w.command(slices.Concat([]string{"gateway", "--config", config}, c.args)...)
+		stderr := cmd.Stderr.(*bytes.Buffer)
+		if err := cmd.Run(); err == nil || !strings.Contains(stderr.String(), c.says) {
+			t.Errorf("gateway %q: %v, %s; want %q", c.args, err, stderr, c.says)
+		}
+	}
+	w.write("config.yaml", "root: "+filepath.Join(w.dir, "box")+"\n")
+	cmd := w.command("gateway", "--config", config, "--listen", "0.0.0.0:0", "--cert", "a", "--key", "b", "--host", "mail.example")
+	stderr := cmd.Stderr.(*bytes.Buffer)
+	if err := cmd.Run(); err == nil || !strings.Contains(stderr.String(), "no sender has a token") {
+		t.Errorf("gateway without a sender: %v, %s; want an error", err, stderr)
+	}
+}
