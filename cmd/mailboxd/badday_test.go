@@ -22,6 +22,7 @@ import (
 
 	"mailboxd/internal/running/host"
 	"mailboxd/internal/sandboxing/confine"
+	"mailboxd/internal/testtools/a2acli"
 )
 
 // condition says what scripts may ask for: [root] is a user that may mount, [sandbox] a machine
@@ -39,6 +40,9 @@ func condition(name string) (bool, error) {
 		return err == nil, nil
 	case "cryptography":
 		return hasCryptography(), nil
+	case "a2a":
+		_, err := a2acli.Build()
+		return err == nil, nil
 	case "nested":
 		return canNest(), nil
 	}

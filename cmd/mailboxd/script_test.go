@@ -55,6 +55,7 @@ var vocabulary = map[string]func(*testscript.TestScript, bool, []string){
 	"wellformed": holdRequests,
 	"recorded":   compareStream,
 	"signed":     sendSigned,
+	"a2aprogram": findA2A,
 }
 
 // sendTask appends a task line: task ID [AGENT [MEMBERS]]. Members, such as

@@ -142,7 +142,9 @@ func (d *dialogue) message() (*a2a.Message, error) {
 			return nil, fmt.Errorf("read the request: %w", err)
 		}
 		m.Parts = append(m.Parts, a2a.NewTextPart(from.Description))
-		if p := from.Input.Payload; p != nil && p.Kind() != 'n' {
+		p := from.Input.Payload
+		_ = p.Compact()                                              // it was read just now
+		if !slices.Contains([]string{"", "null", "{}"}, string(p)) { // these say nothing
 			m.Parts = append(m.Parts, a2a.NewDataPart(p))
 		}
 		_ = json.Unmarshal(from.Metadata[envelope.ThreadID], &m.ContextID) // without one, the agent makes a context
