@@ -34,13 +34,17 @@ func (s *server) ListTasks(ctx context.Context, req *a2a.ListTasksRequest) (*a2a
 	if size < 1 || size > largestPage {
 		return nil, invalid("pageSize: must be from 1 to %d", largestPage)
 	}
-	rows, err := s.matching(ctx, c, req)
+	answer := &a2a.ListTasksResponse{Tasks: []*a2a.Task{}, PageSize: size}
+	rows, err := []client.Task(nil), error(nil)
+	if req.Status == "" && req.ContextID == "" && req.StatusTimestampAfter == nil {
+		rows, answer.TotalSize, err = s.page(ctx, c, before, size+1)
+	} else {
+		rows, err = s.matching(ctx, c, req)
+		answer.TotalSize = len(rows)
+		rows = slices.DeleteFunc(rows, func(t client.Task) bool { return before > 0 && t.Seq >= before })
+	}
 	if err != nil {
 		return nil, err
-	}
-	answer := &a2a.ListTasksResponse{Tasks: []*a2a.Task{}, TotalSize: len(rows), PageSize: size}
-	if before > 0 {
-		rows = slices.DeleteFunc(rows, func(t client.Task) bool { return t.Seq >= before })
 	}
 	if len(rows) > size {
 		rows, answer.NextPageToken = rows[:size], strconv.FormatInt(rows[size-1].Seq, 10)
@@ -56,6 +60,21 @@ func (s *server) ListTasks(ctx context.Context, req *a2a.ListTasksRequest) (*a2a
 		answer.Tasks = append(answer.Tasks, t)
 	}
 	return answer, nil
+}
+
+// page returns some of the tasks of the sender, the newest first, and how many there are in all.
+func (s *server) page(ctx context.Context, c call, before int64, size int) (rows []client.Task, total int, err error) {
+	filter := client.Filter{Requester: c.sender.Name, NewestFirst: true, After: before, Limit: size}
+	err = s.daemon.use(ctx, func(d daemon) (err error) {
+		if rows, err = d.Tasks(ctx, filter); err == nil {
+			total, err = d.Count(ctx, filter)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, 0, s.failure(err)
+	}
+	return rows, total, nil
 }
 
 // matching returns the tasks of the sender that a request asks for, the newest first.

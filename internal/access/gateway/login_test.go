@@ -2,9 +2,14 @@ package gateway_test
 
 import (
 	"bytes"
+	"context"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -257,5 +262,58 @@ func TestAwayFromLoopbackTheGatewayNeedsACertificateAHostAndASender(t *testing.T
 	stderr := cmd.Stderr.(*bytes.Buffer)
 	if err := cmd.Run(); err == nil || !strings.Contains(stderr.String(), "no sender has a token") {
 		t.Errorf("gateway without a sender: %v, %s; want an error", err, stderr)
+	}
+}
+
+func TestAwayFromLoopbackClientsAskByTheHostOfTheCertificate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.stop(w.gateway)
+	pair := httptest.NewUnstartedServer(nil)
+	pair.StartTLS() // its certificate is for example.com
+	defer pair.Close()
+	made := pair.TLS.Certificates[0]
+	key, err := x509.MarshalPKCS8PrivateKey(made.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.write("cert.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: made.Certificate[0]})))
+	w.write("key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})))
+	w.open("--listen", "0.0.0.0:0", "--cert", filepath.Join(w.dir, "cert.pem"), "--key", filepath.Join(w.dir, "key.pem"), "--host", "example.com")
+	if !strings.HasPrefix(w.url, "https://example.com:") {
+		t.Fatalf("the gateway is at %s; want the host", w.url)
+	}
+	at := strings.TrimPrefix(w.url, "https://")
+	port := at[strings.LastIndex(at, ":"):]
+	far := pair.Client().Transport.(*http.Transport).Clone()
+	far.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, "127.0.0.1"+port)
+	}
+	for _, c := range []struct {
+		host, token string
+		want        int
+	}{{"", w.tokens["acme"], 200}, {"", "", 401}, {"127.0.0.1" + port, w.tokens["acme"], 403}} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.url+"/.well-known/agent-card.json", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = c.host
+		r.Header.Set("Authorization", "Bearer "+c.token)
+		response, err := (&http.Client{Transport: far}).Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		card, _ := io.ReadAll(response.Body)
+		_ = response.Body.Close()
+		if response.StatusCode != c.want || c.want == 200 && !strings.Contains(string(card), `"url":"`+w.url+`"`) {
+			t.Errorf("GET the card by the host %q = %d, %s; want %d", c.host, response.StatusCode, card, c.want)
+		}
+	}
+	response, err := http.Get("http://127.0.0.1" + port + "/tasks")
+	if err == nil {
+		_ = response.Body.Close()
+		if response.StatusCode != http.StatusBadRequest {
+			t.Errorf("GET without TLS = %d; want 400", response.StatusCode)
+		}
 	}
 }
