@@ -141,7 +141,10 @@ func (b Binding) readService(j task.Job) (answer, error) {
 		reply.result.Status, reply.result.Error = envelope.Failed, envelope.Error{Kind: r.Kind, Message: short(r.Message)}
 		return reply, nil
 	case r.Question != "":
-		asks := envelope.Message{Act: envelope.Asks, Task: j.Task.ID, From: j.Task.Agent, To: []string{j.Task.Requester}, Text: r.Question}
+		asks := envelope.Message{ // AINL has no questions
+			Dialect: envelope.CLowl, Act: envelope.Asks, Type: "question", Task: j.Task.ID, From: j.Task.Agent, To: []string{j.Task.Requester},
+			Text: r.Question,
+		}
 		reply := answer{hold: task.Reply, messages: []envelope.Message{asks}}
 		reply.result.Status, reply.result.Output.Summary = envelope.Partial, "The agent waits for a reply: "+short(r.Question)
 		return reply, nil

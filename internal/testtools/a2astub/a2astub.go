@@ -123,7 +123,7 @@ func (a *Agent) Execute(ctx context.Context, of *a2asrv.ExecutorContext) iter.Se
 		} else if word == "direct" {
 			yield(a2a.NewMessage(a2a.MessageRoleAgent, a2a.NewTextPart("directly")), nil)
 			return
-		} else if !yield(a2a.NewSubmittedTask(of, of.Message), nil) || !say(a2a.TaskStateWorking, "at work") {
+		} else if !yield(a2a.NewSubmittedTask(of, of.Message), nil) || !say(a2a.TaskStateWorking, "thinking about it") {
 			return
 		}
 		a.end(ctx, word, text, of, yield, say)
