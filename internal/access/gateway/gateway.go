@@ -56,26 +56,9 @@ func Serve(ctx context.Context, opts Options) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
 	work, ctx := errgroup.WithContext(ctx)
-	server := s.httpServer(ctx)
-	work.Go(func() error {
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			return fmt.Errorf("serve A2A clients: %w", err)
-		}
-		return nil
-	})
+	work.Go(func() error { return access.Serve(ctx, s.httpServer(ctx), listener, patience) })
 	work.Go(func() error { s.changes.serve(ctx); return nil })
-	work.Go(func() error {
-		<-ctx.Done()
-		wait, stop := context.WithTimeout(context.WithoutCancel(ctx), patience)
-		defer stop()
-		if server.Shutdown(wait) != nil {
-			_ = server.Close()
-		}
-		return nil
-	})
 	if opts.Ready != nil {
 		opts.Ready(s.url)
 	}

@@ -83,6 +83,7 @@ type world struct {
 	at     reader.Location
 	tokens map[string]string // of senders
 	url    string            // of the gateway
+	far    *http.Transport   // has the connections to it
 
 	daemon, gateway *exec.Cmd
 }
@@ -123,7 +124,7 @@ func newWorld(t testing.TB) *world {
 	t.Helper()
 	dir := t.TempDir()
 	w := &world{
-		t: t, dir: dir, tokens: map[string]string{},
+		t: t, dir: dir, tokens: map[string]string{}, far: &http.Transport{},
 		at: reader.Location{Root: filepath.Join(dir, "box"), StateDir: filepath.Join(dir, "state")},
 	}
 	self, err := os.Executable()
@@ -185,8 +186,16 @@ func (w *world) serve() {
 	}
 }
 
-// open starts the gateway, and waits until it says where it is.
+// open starts the gateway, and waits until it says where it is. A port that it had before can be that of a
+// connection of another test for a moment.
 func (w *world) open(args ...string) {
+	w.t.Helper()
+	for end := time.Now().Add(patience); !w.openOnce(args, time.Now().After(end)); {
+		<-time.After(50 * time.Millisecond)
+	}
+}
+
+func (w *world) openOnce(args []string, last bool) bool {
 	w.t.Helper()
 	cmd := w.command(append([]string{"gateway", "--config", filepath.Join(w.dir, "config.yaml")}, args...)...)
 	out, in, err := os.Pipe()
@@ -200,12 +209,19 @@ func (w *world) open(args ...string) {
 	line := make([]byte, 200)
 	n, err := out.Read(line)
 	_, url, found := strings.Cut(strings.TrimSpace(string(line[:n])), " at ")
+	if err != nil && !last {
+		w.stop(cmd)
+		if strings.Contains(fmt.Sprint(cmd.Stderr), "address already in use") {
+			return false
+		}
+	}
 	if err != nil || !found {
 		w.t.Fatalf("the gateway prints %q, %v; its log:\n%s", line[:n], err, cmd.Stderr)
 	}
 	w.url = url
 	w.write("url", url)
 	w.write("token", w.tokens["acme"])
+	return true
 }
 
 func (w *world) start(cmd *exec.Cmd) *exec.Cmd {
@@ -234,6 +250,8 @@ func (w *world) stop(cmd *exec.Cmd) {
 func (w *world) restart() {
 	w.t.Helper()
 	w.stop(w.gateway)
+	w.far.CloseIdleConnections()
+	w.far = &http.Transport{} // a request over a connection of the gateway before would fail
 	w.stop(w.daemon)
 	w.serve()
 	w.open("--listen", strings.TrimPrefix(w.url, "http://"))
@@ -273,11 +291,11 @@ var bindings = []a2a.TransportProtocol{a2a.TransportProtocolJSONRPC, a2a.Transpo
 func (w *world) login(sender string, binding a2a.TransportProtocol) *a2aclient.Client {
 	w.t.Helper()
 	header := "Bearer " + w.tokens[sender]
-	card, err := agentcard.DefaultResolver.Resolve(w.t.Context(), w.url, agentcard.WithRequestHeader("Authorization", header))
+	card, err := agentcard.NewResolver(&http.Client{Transport: w.far}).Resolve(w.t.Context(), w.url, agentcard.WithRequestHeader("Authorization", header))
 	if err != nil {
 		w.t.Fatalf("read the card: %v", err)
 	}
-	withToken := &http.Client{Transport: bearer(header)}
+	withToken := &http.Client{Transport: bearer{w, header}}
 	factory := a2aclient.NewFactory(
 		a2aclient.WithConfig(a2aclient.Config{PreferredTransports: []a2a.TransportProtocol{binding}}),
 		a2aclient.WithJSONRPCTransport(withToken), a2aclient.WithRESTTransport(withToken),
@@ -291,12 +309,15 @@ func (w *world) login(sender string, binding a2a.TransportProtocol) *a2aclient.C
 }
 
 // bearer adds the header of a login to requests.
-type bearer string
+type bearer struct {
+	w      *world
+	header string
+}
 
 func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", string(b))
-	return http.DefaultTransport.RoundTrip(r)
+	r.Header.Set("Authorization", b.header)
+	return b.w.far.RoundTrip(r)
 }
 
 // message returns a message to an agent.

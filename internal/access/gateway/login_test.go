@@ -38,7 +38,7 @@ func (w *world) raw(method, path, token, body string, change func(*http.Request)
 	if change != nil {
 		change(r)
 	}
-	response, err := http.DefaultClient.Do(r)
+	response, err := (&http.Client{Transport: w.far}).Do(r)
 	if err != nil {
 		w.t.Fatal(err)
 	}

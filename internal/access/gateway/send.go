@@ -61,7 +61,7 @@ func messageOf(req *a2a.SendMessageRequest) (message, error) {
 }
 
 // maxContext is how long the name of a context may be, in bytes.
-const maxContext = 256
+const maxContext = 512
 
 // readParts takes the texts and the data of a message. Files have no place in a task line.
 func (m *message) readParts() error {

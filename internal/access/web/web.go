@@ -5,8 +5,6 @@ package web
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log"
 	"net"
 	"net/http"
@@ -63,24 +61,10 @@ func Serve(ctx context.Context, opts Options) error {
 	defer stop()
 	work, ctx := errgroup.WithContext(ctx)
 	server := s.httpServer(ctx)
-	work.Go(func() error {
-		if err := server.Serve(s.guard.Listener()); !errors.Is(err, http.ErrServerClosed) {
-			return fmt.Errorf("serve the page: %w", err)
-		}
-		return nil
-	})
+	work.Go(func() error { return access.Serve(ctx, server, s.guard.Listener(), patience) })
 	work.Go(func() error {
 		defer stop() // the page ends with its terminal
 		return t.Listen(ctx, s.printLink)
-	})
-	work.Go(func() error {
-		<-ctx.Done()
-		wait, stop := context.WithTimeout(context.WithoutCancel(ctx), patience)
-		defer stop()
-		if server.Shutdown(wait) != nil {
-			_ = server.Close()
-		}
-		return nil
 	})
 	work.Go(func() error { s.decisions.serve(ctx, s.carryOut); return nil })
 	t.Print("The page of " + term.OneLine(s.root) + "\r\n")
