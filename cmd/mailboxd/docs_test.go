@@ -129,7 +129,11 @@ const prompt = "=== next command ==="
 // shows looks again.
 var looking = regexp.MustCompile(`^(mailboxd (ps|show|events|budget)|ls|cat)\b`)
 
-var serving = regexp.MustCompile(`^mailboxd serve\b.*&$`)
+// serving and admitting are commands in the background: people type slower than those start.
+var (
+	serving   = regexp.MustCompile(`^(?:\w+=\S+ |\w+=\$\([^)]*\) )?mailboxd serve\b( --config \S+)?.*&$`)
+	admitting = regexp.MustCompile(`^mailboxd gateway\b.* --listen (\S+):(\d+) .*&$`)
+)
 
 // often is how many times somebody looks.
 const often = 500
@@ -143,21 +147,24 @@ func (v *visit) enter(c command) (printed string) {
 			break
 		}
 	}
-	if serving.MatchString(c.text) {
-		v.awaitDaemon()
+	if of := serving.FindStringSubmatch(c.text); of != nil {
+		v.await(`mailboxd doctor` + of[1] + ` --json | grep '"check":"socket".* answers'`)
+	}
+	if at := admitting.FindStringSubmatch(c.text); at != nil {
+		v.await(fmt.Sprintf(`timeout 60 bash -c 'until : </dev/tcp/%s/%s; do sleep 0.02; done' 2>/dev/null && echo connected`, at[1], at[2]))
 	}
 	return printed
 }
 
-// awaitDaemon looks until a daemon answers: people type slower than it starts.
-func (v *visit) awaitDaemon() {
+// await types a command until it prints something.
+func (v *visit) await(text string) {
 	v.t.Helper()
 	for range often {
-		if v.once(`mailboxd doctor --json | grep '"check":"socket".* answers'`) != "\n" {
+		if v.once(text) != "\n" {
 			return
 		}
 	}
-	v.t.Fatalf("no daemon answers; stderr:\n%s", v.stderr)
+	v.t.Fatalf("$ %s prints nothing; stderr:\n%s", text, v.stderr)
 }
 
 // once types a command. The next one finds its exit status in $?.

@@ -143,8 +143,9 @@ func (d *dialogue) message() (*a2a.Message, error) {
 		}
 		m.Parts = append(m.Parts, a2a.NewTextPart(from.Description))
 		p := from.Input.Payload
-		_ = p.Compact()                                              // it was read just now
-		if !slices.Contains([]string{"", "null", "{}"}, string(p)) { // these say nothing
+		_ = p.Compact() // it was read just now
+
+		if says := string(p); says != "" && says != "null" && says != "{}" {
 			m.Parts = append(m.Parts, a2a.NewDataPart(p))
 		}
 		_ = json.Unmarshal(from.Metadata[envelope.ThreadID], &m.ContextID) // without one, the agent makes a context
