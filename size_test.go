@@ -78,6 +78,7 @@ var ceilings = map[string]int{
 	"internal/operating/setup":                2051,
 	"internal/testtools/slowtest":             599,
 	"internal/testtools/strict":               1823,
+	"internal/testtools/programs":             570,
 	"internal/testtools/toolcaller":           600,
 	"internal/cli/term":                       1125,
 	"internal/testtools/torture":              508,

@@ -21,6 +21,7 @@ import (
 	"mailboxd/internal/access/client"
 	"mailboxd/internal/cli/reader"
 	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/testtools/programs"
 )
 
 // program is mailboxd, built by TestMain.
@@ -31,28 +32,13 @@ func TestMain(m *testing.M) {
 		ask(os.Args[2], os.Args[3])
 		return
 	}
-	for _, variable := range os.Environ() { // of the person who runs the tests
-		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "MAILBOXD_") || name == "AINL_AGENT_ROOT" {
-			if err := os.Unsetenv(name); err != nil {
-				panic(err)
-			}
-		}
-	}
 	os.Exit(func() int {
-		dir, err := os.MkdirTemp("", "gateway-test-")
+		built, remove, err := programs.Build("gateway-test-", "../../../cmd/mailboxd")
 		if err != nil {
 			panic(err)
 		}
-		defer os.RemoveAll(dir)
-		if err := os.Setenv("XDG_RUNTIME_DIR", dir); err != nil { // where the sockets are
-			panic(err)
-		}
-		program = filepath.Join(dir, "mailboxd")
-		build := exec.Command("go", "build", "-o", program, "../../../cmd/mailboxd")
-		build.Stderr = os.Stderr
-		if err := build.Run(); err != nil {
-			panic(err)
-		}
+		defer remove()
+		program = built
 		return m.Run()
 	}())
 }

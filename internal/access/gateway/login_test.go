@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
@@ -23,6 +22,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/access/client"
 	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/testtools/programs"
 )
 
 // raw sends a request with a token, after change has changed it.
@@ -172,31 +172,9 @@ func TestAProcessOfARunIsRefusedWithAStolenTokenAndOneOfAnotherMailboxIsNot(t *t
 
 func TestAnotherUserIsRefusedWithAStolenToken(t *testing.T) {
 	t.Parallel()
-	if os.Geteuid() != 0 {
-		t.Skip("another user can be played by root alone")
-	}
+	thief, _ := programs.AsAnotherUser(t, "ask")
 	w := newWorld(t)
-	dir, err := os.MkdirTemp("/tmp", "thief-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	self, err := os.Executable()
-	if err == nil {
-		err = os.Chmod(dir, 0o755)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(self)
-	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, "thief"), text, 0o755)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	thief := exec.Command(filepath.Join(dir, "thief"), "ask", w.url, w.tokens["acme"])
-	thief.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	thief.Args = append(thief.Args, w.url, w.tokens["acme"])
 	if said, err := thief.CombinedOutput(); err != nil || string(said) != "STATUS 403\n" {
 		t.Errorf("another user with the token: %s, %v; want 403", said, err)
 	}

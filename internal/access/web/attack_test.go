@@ -16,7 +16,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -26,6 +25,7 @@ import (
 	"mailboxd/internal/access/client"
 	"mailboxd/internal/cli/demo"
 	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/testtools/programs"
 	"mailboxd/mailbox"
 )
 
@@ -292,33 +292,10 @@ func (w *world) summary(id envelope.ID) string {
 
 func TestAnotherUserGetsNothingWithAStolenCookie(t *testing.T) {
 	t.Parallel()
-	if os.Geteuid() != 0 {
-		t.Skip("another user can be played by root alone")
-	}
+	thief, dir := programs.AsAnotherUser(t, "fetch")
 	w := newWorld(t)
-	v := w.visit(w.open())
-	dir, err := os.MkdirTemp("/tmp", "loot-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	self, err := os.Executable()
-	if err == nil {
-		err = os.Chmod(dir, 0o755)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(self)
-	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, "thief"), text, 0o755)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	v.loot(filepath.Join(dir, "loot"))
-	thief := exec.Command(filepath.Join(dir, "thief"), "fetch", filepath.Join(dir, "loot"))
-	thief.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	w.visit(w.open()).loot(filepath.Join(dir, "loot"))
+	thief.Args = append(thief.Args, filepath.Join(dir, "loot"))
 	if said, err := thief.CombinedOutput(); err != nil || !strings.Contains(string(said), "STATUS 403 false") {
 		t.Errorf("another user with the cookie: %s, %v; want 403", said, err)
 	}

@@ -24,6 +24,7 @@ import (
 	"mailboxd/internal/cli/demo"
 	"mailboxd/internal/cli/reader"
 	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/testtools/programs"
 	"mailboxd/internal/testtools/slowtest"
 )
 
@@ -35,28 +36,13 @@ func TestMain(m *testing.M) {
 		fetch(os.Args[2])
 		return
 	}
-	for _, variable := range os.Environ() { // of somebody who uses mailboxd
-		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "MAILBOXD_") || name == "AINL_AGENT_ROOT" {
-			if err := os.Unsetenv(name); err != nil {
-				panic(err)
-			}
-		}
-	}
 	os.Exit(func() int {
-		dir, err := os.MkdirTemp("", "web-test-")
+		built, remove, err := programs.Build("web-test-", "../../../cmd/mailboxd")
 		if err != nil {
 			panic(err)
 		}
-		defer os.RemoveAll(dir)
-		if err := os.Setenv("XDG_RUNTIME_DIR", dir); err != nil { // where the sockets are
-			panic(err)
-		}
-		program = filepath.Join(dir, "mailboxd")
-		build := exec.Command("go", "build", "-o", program, "../../../cmd/mailboxd")
-		build.Stderr = os.Stderr
-		if err := build.Run(); err != nil {
-			panic(err)
-		}
+		defer remove()
+		program = built
 		defer stopBrowser()
 		return m.Run()
 	}())
