@@ -32,11 +32,45 @@ func nodeBox(t *testing.T) *box {
 	return b
 }
 
+// A printer is a process whose output a test reads line by line.
+type printer struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	lines chan string
+}
+
+// start starts a program in the directory of the programs of testdata/a2a. It is killed at the end of the test.
+func (b *box) start(t *testing.T, env []string, program string, args ...string) *printer {
+	t.Helper()
+	p := &printer{t: t, cmd: exec.Command(program, args...), lines: make(chan string, 1000)}
+	p.cmd.Dir, p.cmd.Env = filepath.Join(b.home, "a2a"), slices.Concat(b.env, env)
+	p.cmd.Stdout, p.cmd.Stderr = &lineWriter{lines: p.lines}, os.Stderr
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill()
+		_ = p.cmd.Wait() // it was killed
+	})
+	return p
+}
+
+// next returns the next line that the process prints.
+func (p *printer) next() string {
+	p.t.Helper()
+	select {
+	case line := <-p.lines:
+		return line
+	case <-time.After(patience):
+		p.t.Fatalf("%s printed nothing more in %v", p.cmd, patience)
+	}
+	return ""
+}
+
 // A nodeAgent is a process of the agent of testdata/a2a.
 type nodeAgent struct {
-	t     *testing.T
-	url   string
-	lines chan string // what it prints behind its address
+	*printer
+	url string
 }
 
 // An arrival is what the agent got.
@@ -48,20 +82,10 @@ type arrival struct {
 	Words     string `json:"words"`
 }
 
-// startAgent starts the agent with a protocol binding and variables. It is killed at the end of the test.
+// startAgent starts the agent with a protocol binding and variables.
 func (b *box) startAgent(t *testing.T, binding string, env ...string) *nodeAgent {
 	t.Helper()
-	a := &nodeAgent{t: t, lines: make(chan string, 1000)}
-	cmd := exec.Command(node(), "agent.mjs", binding)
-	cmd.Dir, cmd.Env = filepath.Join(b.home, "a2a"), slices.Concat(b.env, env)
-	cmd.Stdout, cmd.Stderr = &lineWriter{lines: a.lines}, os.Stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // it was killed
-	})
+	a := &nodeAgent{printer: b.start(t, env, node(), "agent.mjs", binding)}
 	a.url = a.next()
 	return a
 }
@@ -85,18 +109,6 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 	}
 }
 
-// next returns the next line that the agent prints.
-func (a *nodeAgent) next() string {
-	a.t.Helper()
-	select {
-	case line := <-a.lines:
-		return line
-	case <-time.After(patience):
-		a.t.Fatalf("the agent printed nothing in %v", patience)
-	}
-	return ""
-}
-
 // arrived returns what the agent got next.
 func (a *nodeAgent) arrived() (got arrival) {
 	a.t.Helper()
@@ -107,14 +119,13 @@ func (a *nodeAgent) arrived() (got arrival) {
 	return got
 }
 
-// client runs the client of testdata/a2a, and returns the lines that it prints.
-func (b *box) client(token, url, binding string, args ...string) (lines []string, ok bool) {
+// until runs a command of mailboxd until it prints a text.
+func (b *box) until(want string, args ...string) {
 	b.t.Helper()
-	own := *b
-	own.env = slices.Concat(b.env, []string{"A2A_TOKEN=" + token})
-	s := own.run(filepath.Join(b.home, "a2a"), node(), append([]string{"client.mjs", url, binding}, args...)...)
-	if s.err != "" {
-		b.t.Logf("the client wrote to its standard error:\n%s", s.err)
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if strings.Contains(b.mailboxd(b.work, args...).out, want) {
+			return
+		}
 	}
-	return strings.Split(strings.TrimSpace(s.out), "\n"), s.code == 0
+	b.t.Fatalf("mailboxd %s didn't print %s in %v", strings.Join(args, " "), want, patience)
 }

@@ -50,7 +50,8 @@ class Executor {
         id: taskId, contextId, artifacts: [], history: [userMessage], metadata: {},
         status: { state: TaskState.TASK_STATE_SUBMITTED, timestamp: new Date().toISOString(), message: undefined },
       }));
-    } else if (context.task.status?.state === TaskState.TASK_STATE_INPUT_REQUIRED) {
+    } else {
+      bus.publish(AgentEvent.task(context.task)); // the SDK wants a task as the first event
       status(TaskState.TASK_STATE_COMPLETED, `the colour is ${words}`);
       bus.finished();
       return;
