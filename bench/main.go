@@ -37,6 +37,7 @@ var measures = []measure{
 	{"scale", scale},
 	{"acp", acp},
 	{"broker", brokerCalls},
+	{"gateway", throughGateway},
 }
 
 // plays are what this program does as a part of a measure, by its only argument.
