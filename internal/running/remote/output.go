@@ -34,7 +34,7 @@ type Output struct {
 // part. Their names are of letters, digits and a few signs. What redact takes out is in no file.
 func Save(dir string, artifacts []*a2a.Artifact, redact func([]byte) []byte) (Output, error) {
 	o := Output{}
-	s := saver{dir: filepath.Join(dir, Dir), redact: redact, output: &o, used: map[string]int{}}
+	s := saver{dir: filepath.Join(dir, Dir), redact: redact, output: &o, used: map[string]bool{}}
 	var paragraphs []string
 	for i, a := range artifacts {
 		if a == nil {
@@ -60,7 +60,7 @@ type saver struct {
 	dir    string
 	redact func([]byte) []byte
 	output *Output
-	used   map[string]int // how often a name was wanted
+	used   map[string]bool // names of files
 	err    error
 }
 
@@ -96,10 +96,12 @@ func (s *saver) write(wanted, ending string, content []byte) {
 	if filepath.Ext(name) == "" {
 		name += ending
 	}
-	if s.used[name]++; s.used[name] > 1 {
-		name = fmt.Sprintf("%d-%s", s.used[name], name)
+	free := name
+	for n := 2; s.used[free]; n++ {
+		free = fmt.Sprintf("%d-%s", n, name)
 	}
-	path := filepath.Join(s.dir, name)
+	s.used[free] = true
+	path := filepath.Join(s.dir, free)
 	if s.err == nil {
 		s.err = os.WriteFile(path, s.redact(content), 0o600)
 	}
