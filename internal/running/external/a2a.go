@@ -52,7 +52,9 @@ func (d *dialogue) connect(ctx context.Context) Result {
 	card, err := readCard(ctx, d.host)
 	if err != nil {
 		r := d.unheard(ctx, err, false)
-		r.open = true
+		if r.open = true; r.Status != 0 {
+			r.Message = "the card of the agent can't be read: " + r.Message
+		}
 		return r
 	}
 	if d.Service.Card != "" && card.Digest != d.Service.Card {
@@ -76,6 +78,8 @@ func (d *dialogue) connect(ctx context.Context) Result {
 // doNext does what is next, by the record.
 func (d *dialogue) doNext(ctx context.Context) Result {
 	switch {
+	case d.record.Task != "" && d.record.To != d.Service.URL:
+		return d.lost(fmt.Sprintf("it is the task %s, and the agent has another address now, %s", short(d.record.Task), d.Service.URL))
 	case d.record.Task == "" && d.record.Sent.IsZero(), d.record.Asked && len(d.said) > d.record.Received:
 		d.record.Key, d.record.Said = d.RunID, len(d.said)
 		return d.send(ctx)
@@ -114,13 +118,14 @@ func (d *dialogue) send(ctx context.Context) Result {
 		}
 		return d.unheard(ctx, cmp.Or(err, errEnded), sent)
 	case *a2a.Message:
-		return d.output(&a2a.Task{Status: a2a.TaskStatus{Message: e}})
-	case *a2a.Task:
-		if r.Kind != "" {
-			return r
+		if d.record.Task == "" {
+			return d.output(&a2a.Task{Status: a2a.TaskStatus{Message: e}})
 		}
-		if r, done := d.settle(e); done {
-			return r
+	case *a2a.Task:
+		if done := false; r.Kind == "" {
+			if r, done = d.settle(e); done {
+				return r
+			}
 		}
 	}
 	if r.Kind != "" {
@@ -176,7 +181,7 @@ func (d *dialogue) identify(of a2a.TaskInfo, answers bool) Result {
 // follow asks for the task until it has ended or waits, by a stream or else again and again.
 func (d *dialogue) follow(ctx context.Context) Result {
 	wait := firstPause
-	for failed := 0; ; {
+	for failed, hurried := 0, false; ; {
 		point("polled")
 		t, err := d.agent.Task(ctx, d.record.Task)
 		switch {
@@ -201,9 +206,11 @@ func (d *dialogue) follow(ctx context.Context) Result {
 			if r.Kind != "" {
 				return r
 			}
-			if s := remote.Status(last); s != nil && remote.Waits(s.State) {
+			if s := remote.Status(last); s != nil && remote.Waits(s.State) && !hurried {
+				hurried = true
 				continue
 			}
+			hurried = false
 		}
 		if !pause(ctx, wait) {
 			return d.later(envelope.Cancelled, "the run was ended before the agent had an answer")

@@ -169,6 +169,37 @@ func TestAnAgentThatIsSilentForTooLongEndsItsRun(t *testing.T) {
 	}
 }
 
+// An agent that shows its old question for a while after the reply asks no second time.
+func TestAQuestionThatWasAnsweredIsNotAskedAgain(t *testing.T) {
+	looks, replies := 0, 0
+	question := `{"id":"7","contextId":"c","status":{"state":"TASK_STATE_INPUT_REQUIRED","message":{"messageId":"q","role":"ROLE_AGENT","parts":[{"text":"which?"}]}}}`
+	url := badAgent{answers: map[string]http.HandlerFunc{
+		"SendMessage": func(w http.ResponseWriter, r *http.Request) {
+			replies++
+			rpc(`{"task":`+question+`}`)(w, r)
+		},
+		"GetTask": func(w http.ResponseWriter, r *http.Request) {
+			if looks++; looks > 1 {
+				rpc(taskIn("7", "COMPLETED"))(w, r)
+				return
+			}
+			rpc(question)(w, r)
+		},
+	}}.start(t)
+	first := newRun(t)
+	if got := run(t, first, askedA2A(url), requesting("do this")); got.Question != "which?" {
+		t.Fatalf("result = %+v; want the question", got)
+	}
+	_, out, _ := next(t, first, "run-2", askedA2A(url), "", "do this", "the second one")
+	if got := resultOf(t, out); got.Answer == nil || replies != 2 || looks != 2 {
+		t.Errorf("result = %+v after %d messages and %d looks; want the answer, and one reply", got, replies, looks)
+	}
+	_, out, _ = next(t, first, "run-3", askedA2A(url+"/other"), "", "do this", "the second one")
+	if got := resultOf(t, out); got.Kind != envelope.RunLost || !strings.Contains(got.Message, "another address now") {
+		t.Errorf("result at another address = %+v; want run_lost", got)
+	}
+}
+
 func TestAnAgentThatNeverEndsItsTaskIsLeft(t *testing.T) {
 	defer func(before time.Duration) { cancelTimeout = before }(cancelTimeout)
 	cancelTimeout = 100 * time.Millisecond

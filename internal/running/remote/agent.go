@@ -33,12 +33,13 @@ func (c Card) Connect(ctx context.Context, client *http.Client) (*Agent, error) 
 func (a *Agent) Send(ctx context.Context, m *a2a.Message) iter.Seq2[a2a.Event, error] {
 	return func(yield func(a2a.Event, error) bool) {
 		if a.streams {
+			began := false
 			for e, err := range a.client.SendStreamingMessage(ctx, &a2a.SendMessageRequest{Message: m}) {
-				if errors.Is(err, a2a.ErrUnsupportedOperation) {
+				if errors.Is(err, a2a.ErrUnsupportedOperation) && !began {
 					a.streams = false
 					break
 				}
-				if !yield(e, err) {
+				if began = true; !yield(e, err) {
 					return
 				}
 			}
