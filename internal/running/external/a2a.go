@@ -110,26 +110,23 @@ func (d *dialogue) send(ctx context.Context) Result {
 		return refuse(envelope.InternalError, "%v", err)
 	}
 	r, last, err := d.read(d.agent.Send(traced, message), true)
-	switch e := last.(type) {
-	case nil:
+	direct, isMessage := last.(*a2a.Message)
+	t, isTask := last.(*a2a.Task)
+	switch {
+	case last == nil:
 		if !sent && asked {
 			d.record.Asked = true // the reply is still to be sent
 			err = errors.Join(err, d.record.write(d.Dir))
 		}
 		return d.unheard(ctx, cmp.Or(err, errEnded), sent)
-	case *a2a.Message:
-		if d.record.Task == "" {
-			return d.output(&a2a.Task{Status: a2a.TaskStatus{Message: e}})
-		}
-	case *a2a.Task:
-		if done := false; r.Kind == "" {
-			if r, done = d.settle(e); done {
-				return r
-			}
-		}
-	}
-	if r.Kind != "" {
+	case r.Kind != "":
 		return r
+	case isMessage && d.record.Task == "":
+		return d.output(&a2a.Task{Status: a2a.TaskStatus{Message: direct}})
+	case isTask:
+		if r, done := d.settle(t); done {
+			return r
+		}
 	}
 	return d.follow(ctx)
 }

@@ -161,16 +161,15 @@ func (d *dialogue) unheard(ctx context.Context, err error, sent bool) Result {
 	placed := d.record.Task != ""
 	status, alone := errors.AsType[*remote.StatusError](err)
 	refused, spoke := errors.AsType[*a2a.Error](err)
+	if errors.Is(err, a2a.ErrUnauthenticated) || errors.Is(err, a2a.ErrUnauthorized) {
+		status, alone = &remote.StatusError{Status: http.StatusUnauthorized}, true
+	}
 	switch {
 	case ctx.Err() != nil:
 		return d.later(envelope.Cancelled, "the run was ended before the agent answered")
 	case alone:
 		r := d.refused(status.Status, status.Header, "")
 		r.open, r.Again = r.open || placed, r.Again || placed && status.Status >= 500
-		return r
-	case errors.Is(err, a2a.ErrUnauthenticated), errors.Is(err, a2a.ErrUnauthorized):
-		r := d.refused(http.StatusUnauthorized, nil, "")
-		r.open = placed
 		return r
 	case spoke:
 		return refuse(envelope.AgentError, "the agent refused: %s", short(refused.Error()))
