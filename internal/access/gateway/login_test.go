@@ -295,3 +295,42 @@ func TestAwayFromLoopbackClientsAskByTheHostOfTheCertificate(t *testing.T) {
 		}
 	}
 }
+
+func TestTheSkillsOfTheCardAreTheAgentsThatASenderMayAsk(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	config, err := os.ReadFile(filepath.Join(w.dir, "config.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.write("approved.json", strings.Replace(files["approved.json"], `"role_types"`, `"trust_domain":"lab","role_types"`, 1))
+	w.write("config.yaml", "policy: {trust: [{from: external, to: lab, allow: false}]}\n"+string(config)+"    agents: [echo]\n")
+	for sender, want := range map[string]string{"acme": "asking echo failing login thief waiting", "other": "echo"} {
+		c := w.login(sender, a2a.TransportProtocolJSONRPC)
+		card, err := c.GetExtendedAgentCard(t.Context(), &a2a.GetExtendedAgentCardRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var skills []string
+		for _, skill := range card.Skills {
+			skills = append(skills, skill.ID)
+		}
+		if slices.Sort(skills); strings.Join(skills, " ") != want {
+			t.Errorf("the skills for %s are %q; want %s", sender, skills, want)
+		}
+	}
+	only := a2a.NewMessage(a2a.MessageRoleUser, a2a.NewTextPart("Say it."))
+	if got := w.send(w.login("other", a2a.TransportProtocolJSONRPC), only, false); artifact(got) != "done" {
+		t.Errorf("a message without an agent gets %q; want the answer of the only one", artifact(got))
+	}
+	before, _ := w.last()
+	for sender, agent := range map[string]string{"other": "waiting", "acme": "approved"} {
+		body := fmt.Sprintf(`{"message":{"messageId":"m","role":"ROLE_USER","metadata":{"agent":%q},"parts":[{"text":"x"}]}}`, agent)
+		if status, text := w.raw("POST", "/message:send", w.tokens[sender], body, nil); status != 400 || !strings.Contains(text, "INVALID_PARAMS") {
+			t.Errorf("a message of %s to %s = %d, %s; want 400", sender, agent, status, text)
+		}
+	}
+	if after, _ := w.last(); after != before {
+		t.Errorf("messages to agents that the sender may not ask left %d events; want none", after-before)
+	}
+}
