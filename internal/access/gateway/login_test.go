@@ -206,9 +206,16 @@ func TestATokenThatIsRemovedFromTheConfigurationCountsNoLonger(t *testing.T) {
 func TestWithoutADaemonTheGatewaySaysSo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	if status, text := w.raw("GET", "/tasks", w.tokens["acme"], "", nil); status != 200 {
+		t.Fatalf("GET /tasks = %d, %s; want 200", status, text)
+	}
 	w.stop(w.daemon)
-	if status, text := w.raw("GET", "/tasks", w.tokens["acme"], "", nil); status != 503 || !strings.Contains(text, "UNAVAILABLE") {
-		t.Errorf("GET /tasks without a daemon = %d, %s; want 503", status, text)
+	for _, want := range []int{500, 503} { // over the same connection, whose process is known, and over another one
+		status, text := w.raw("GET", "/tasks", w.tokens["acme"], "", nil)
+		if status != want || !strings.Contains(text, "mailboxd is not running here") || strings.Contains(text, w.dir) || strings.Contains(text, "sock") {
+			t.Errorf("GET /tasks without a daemon = %d, %s; want %d, and nothing of this machine", status, text, want)
+		}
+		w.far.CloseIdleConnections()
 	}
 	w.serve()
 	if status, text := w.raw("GET", "/tasks", w.tokens["acme"], "", nil); status != 200 {

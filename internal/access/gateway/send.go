@@ -134,7 +134,7 @@ func (s *server) request(ctx context.Context, c call, m message, id envelope.ID)
 	if err := s.append(line); err != nil {
 		return err
 	}
-	return s.changes.await(ctx, id, there)
+	return s.failure(s.changes.await(ctx, id, there))
 }
 
 // line makes the task line of a message. It has nothing but what is checked here: the metadata of a
@@ -208,14 +208,14 @@ func (s *server) reply(ctx context.Context, c call, m message, mid string) error
 	if err := s.append(line); err != nil {
 		return err
 	}
-	return s.changes.await(ctx, before.ID, func() (bool, error) {
+	return s.failure(s.changes.await(ctx, before.ID, func() (bool, error) {
 		var now client.Task
 		err := s.daemon.use(ctx, func(d daemon) (err error) {
 			now, err = d.Latest(ctx, before.ID)
 			return err
 		})
 		return err == nil && (!waits(now) || now.Attempt != before.Attempt), err
-	})
+	}))
 }
 
 func waits(t client.Task) bool { return t.State == task.Held && task.EndedBy(t.Held, task.Answer) }

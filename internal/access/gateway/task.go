@@ -44,14 +44,26 @@ func (s *server) own(ctx context.Context, c call, id a2a.TaskID) (client.TaskDet
 	return found, nil
 }
 
-// failure is the error of a request that the daemon can't fulfil. Its cause is for the operator.
+// failure is the error of a request that the daemon can't fulfil. Its cause is for the operator alone.
 func (s *server) failure(err error) error {
-	if isDown(err) {
-		return fmt.Errorf("%w: %w", a2a.NewError(a2a.ErrServerError, down.words), err)
+	_, known := errors.AsType[*a2a.Error](err)
+	switch {
+	case err == nil || known:
+		return err
+	case isDown(err):
+		return &downError{err}
 	}
 	s.opts.Log.Error().Err(err).Msg("request failed")
 	return a2a.ErrInternalError
 }
+
+// A downError says that no daemon can be asked now. Clients read nothing of its cause, which may name paths.
+type downError struct{ cause error }
+
+func (e *downError) Error() string { return down.words }
+
+// Unwrap returns the error of the protocol, and the cause.
+func (e *downError) Unwrap() []error { return []error{a2a.ErrServerError, e.cause} }
 
 // show returns a task as the protocol has it.
 func (s *server) show(ctx context.Context, file client.TaskDetails) (*a2a.Task, error) {
