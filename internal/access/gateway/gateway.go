@@ -188,9 +188,10 @@ func (s *server) routes() http.Handler {
 	mux.HandleFunc("GET "+a2asrv.WellKnownAgentCardPath, s.serveCard)
 	mux.Handle("POST /{$}", a2asrv.NewJSONRPCHandler(s, alive))
 	rest := a2asrv.NewRESTHandler(s, alive)
-	for _, path := range []string{"POST /message:send", "POST /message:stream", "/tasks", "/tasks/", "GET /extendedAgentCard"} {
+	for _, path := range []string{"POST /message:send", "POST /message:stream", "/tasks", "GET /extendedAgentCard"} {
 		mux.Handle(path, rest)
 	}
+	mux.Handle("/tasks/", s.subscription(rest))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { refuse(w, r, noRoute) })
 	return mux
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"net/http"
+	"strings"
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
 	"github.com/a2aproject/a2a-go/v2/a2asrv"
@@ -127,19 +129,44 @@ func (s *server) SendStreamingMessage(ctx context.Context, req *a2a.SendMessageR
 func (s *server) SubscribeToTask(ctx context.Context, req *a2a.SubscribeToTaskRequest) iter.Seq2[a2a.Event, error] {
 	return func(yield func(a2a.Event, error) bool) {
 		c, err := callIn(ctx)
-		var file client.TaskDetails
 		if err == nil {
-			file, err = s.own(ctx, c, req.ID)
-		}
-		if state, _ := stateOf(file.Task); err == nil && state.Terminal() {
-			err = a2a.NewError(a2a.ErrUnsupportedOperation, fmt.Sprintf("the task is over: its state is %s", state))
+			err = s.maySubscribe(ctx, c, req.ID)
 		}
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		s.stream(ctx, c, file.Task.ID, a2a.TaskState.Terminal, yield)
+		s.stream(ctx, c, envelope.ID(req.ID), a2a.TaskState.Terminal, yield)
 	}
+}
+
+// maySubscribe returns why the sender can't subscribe to a task: it is not one of the sender, or it is over.
+func (s *server) maySubscribe(ctx context.Context, c call, id a2a.TaskID) error {
+	file, err := s.own(ctx, c, id)
+	if state, _ := stateOf(file.Task); err == nil && state.Terminal() {
+		err = a2a.NewError(a2a.ErrUnsupportedOperation, fmt.Sprintf("the task is over: its state is %s", state))
+	}
+	return err
+}
+
+// subscription refuses a subscription of HTTP+JSON with its status. The library has begun the stream, with the
+// status 200, before it calls SubscribeToTask.
+func (s *server) subscription(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id, subscribes := strings.CutSuffix(strings.TrimPrefix(r.URL.Path, "/tasks/"), ":subscribe")
+		c, err := callIn(r.Context())
+		if err == nil && subscribes {
+			err = s.maySubscribe(r.Context(), c, a2a.TaskID(id))
+		}
+		switch {
+		case errors.Is(err, a2a.ErrTaskNotFound):
+			refuse(w, r, noTask)
+		case errors.Is(err, a2a.ErrUnsupportedOperation):
+			refuse(w, r, isOver.with(err.Error()))
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
 }
 
 // stream yields a task, then each other state or reason of it, until a state is the last one. The artifacts come before

@@ -96,7 +96,7 @@ func TestATaskOfAnotherSenderIsNotFoundAndRecorded(t *testing.T) {
 	w := newWorld(t)
 	mine := w.send(w.login("acme", a2a.TransportProtocolJSONRPC), message("approved", "Do it."), true)
 	for _, id := range []string{string(mine.ID), "there-is-none"} {
-		for _, at := range [][2]string{{"GET", "/tasks/" + id}, {"POST", "/tasks/" + id + ":cancel"}} {
+		for _, at := range [][2]string{{"GET", "/tasks/" + id}, {"POST", "/tasks/" + id + ":cancel"}, {"POST", "/tasks/" + id + ":subscribe"}} {
 			if status, text := w.raw(at[0], at[1], w.tokens["other"], "{}", nil); status != 404 || !strings.Contains(text, "TASK_NOT_FOUND") {
 				t.Errorf("%s %s of another sender = %d, %s; want 404", at[0], at[1], status, text)
 			}

@@ -26,6 +26,8 @@ var (
 	tooLarge  = refusal{http.StatusRequestEntityTooLarge, "INVALID_ARGUMENT", -32600, a2a.ErrorReason(a2a.ErrInvalidRequest), "the request has more than 1 MiB"}
 	unread    = refusal{http.StatusBadRequest, "INVALID_ARGUMENT", -32700, a2a.ErrorReason(a2a.ErrParseError), "the request can't be read"}
 	noRoute   = refusal{http.StatusNotFound, "UNIMPLEMENTED", -32601, a2a.ErrorReason(a2a.ErrMethodNotFound), "there is nothing at this path, or not for this method"}
+	noTask    = refusal{http.StatusNotFound, "NOT_FOUND", -32001, a2a.ErrorReason(a2a.ErrTaskNotFound), notFound.Message}
+	isOver    = refusal{http.StatusBadRequest, "FAILED_PRECONDITION", -32004, a2a.ErrorReason(a2a.ErrUnsupportedOperation), ""}
 	down      = refusal{http.StatusServiceUnavailable, "UNAVAILABLE", -32000, a2a.ErrorReason(a2a.ErrServerError), "mailboxd is not running here; try again soon"}
 )
 
