@@ -15,7 +15,7 @@ import (
 	"mailboxd/internal/testtools/a2astub"
 )
 
-// newA2AAgent starts an agent of A2A, and a daemon with two that are it: far, and again, which is idempotent.
+// newA2AAgent starts an agent of A2A, and a daemon with three that are it: far, short, which has little time, and again, which is idempotent.
 func newA2AAgent(t *testing.T, streams bool) (*manager, *a2astub.Agent, *exec.Cmd) {
 	t.Helper()
 	m, a := newUnwatched(t), a2astub.New(a2a.TransportProtocolJSONRPC, streams)
@@ -27,6 +27,7 @@ func newA2AAgent(t *testing.T, streams bool) (*manager, *a2astub.Agent, *exec.Cm
 approval: {self: allow}
 agents:
   - {id: far, a2a: {url: %[1]s}, backoff: 10ms}
+  - {id: short, a2a: {url: %[1]s}, timeout: 300ms}
   - {id: again, a2a: {url: %[1]s}, backoff: 10ms, idempotent: true}
 `, a.URL))
 	return m, a, m.start()
@@ -155,6 +156,16 @@ func TestACancelledTaskIsCancelledAtItsAgentOfA2A(t *testing.T) {
 		}
 		m.stop(serve)
 	}
+}
+
+func TestAnAgentOfA2AThatNeverEndsHasTheTimeOfTheRun(t *testing.T) {
+	m, a, serve := newA2AAgent(t, true)
+	m.ask("short", "t1", "wait")
+	result := m.awaitFile("box/results/t1.json")
+	if n := len(a.Messages()); !strings.Contains(result, `"kind": "timeout"`) || n > 1 {
+		t.Errorf("result %s after %d messages; want a timeout, and one at most", result, n)
+	}
+	m.stop(serve)
 }
 
 func TestACardThatChangedAfterAnApprovalIsApprovedAgain(t *testing.T) {

@@ -61,7 +61,7 @@ func TestWhatIsWrongWithADialogueIsNamedByItsKey(t *testing.T) {
 	}
 	for yaml, want := range map[string]string{
 		"senders: [{secret_env: X}]":                                         `senders[0].name: required`,
-		"senders: [{name: a}]":                                               "needs secret_env, secret_file or keys",
+		"senders: [{name: a}]":                                               "needs secret_env, secret_file, keys or token",
 		"senders: [{name: a, secret_env: X, secret_file: y}]":                "needs secret_env or secret_file, one of them",
 		"senders: [{name: a, secret_env: X}, {name: a, secret_env: X}]":      `senders[1].name: "a" is there twice`,
 		"oversight: {rounds: -1}":                                            "oversight.rounds: must be at least 0",
