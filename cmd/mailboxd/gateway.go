@@ -58,6 +58,18 @@ clients use.`,
 	return cmd
 }
 
+// tokenText is what the command prints of a token; senders: begins a part of a configuration.
+const tokenText = `The token of %s, which is shown once:
+
+%s
+
+Its entry in the configuration:
+
+senders:
+  - name: %s
+    token: "%s"
+`
+
 func gatewayTokenCommand() *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{
@@ -80,8 +92,7 @@ SHA-256. The token is shown once, and kept nowhere.`,
 			if asJSON {
 				return term.PrintJSON(w, map[string]string{"sender": name, "token": token, "sha256": digest})
 			}
-			_, err := fmt.Fprintf(w, "The token of %s, which is shown once:\n\n%s\n\nIts entry in the configuration:\n\nsenders:\n  - name: %s\n    token: \"%s\"\n",
-				name, token, name, digest)
+			_, err := fmt.Fprintf(w, tokenText, name, token, name, digest)
 			return err
 		},
 	}

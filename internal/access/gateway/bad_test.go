@@ -32,6 +32,7 @@ func TestBadInputIsAnErrorOfTheProtocolAndReachesNoLedger(t *testing.T) {
 	part := func(part string) string {
 		return `{"message":{"messageId":"m","role":"ROLE_USER","metadata":{"agent":"echo"},"parts":[` + part + `]}}`
 	}
+	change := func(old, new string) string { return strings.Replace(part(`{"text":"x"}`), old, new, 1) }
 	rpc := func(method, params string) string {
 		return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":%s}`, method, params)
 	}
@@ -42,36 +43,36 @@ func TestBadInputIsAnErrorOfTheProtocolAndReachesNoLedger(t *testing.T) {
 		status             int
 		says               string
 	}{
-		"a body that is too large":             {"POST", "/message:send", part(`{"text":"` + large + `"}`), 413, "INVALID_REQUEST"},
-		"the same in JSON-RPC":                 {"POST", "/", rpc("SendMessage", part(`{"text":"`+large+`"}`)), 413, "-32600"},
-		"a task line that is too long":         {"POST", "/message:send", part(`{"text":"` + large[:1<<20-150] + `"}`), 400, "INVALID_REQUEST"},
-		"no JSON":                              {"POST", "/message:send", "{", 400, "PARSE_ERROR"},
-		"no JSON in JSON-RPC":                  {"POST", "/", "{", 200, "-32700"},
-		"no JSON-RPC":                          {"POST", "/", "{}", 200, "-32600"},
-		"an unknown method":                    {"POST", "/", rpc("ApproveTask", "{}"), 200, "-32601"},
-		"the method of an earlier version":     {"POST", "/", rpc("message/send", part(`{"text":"x"}`)), 200, "-32601"},
-		"an unknown path":                      {"POST", "/v1/message:send", part(`{"text":"x"}`), 404, "METHOD_NOT_FOUND"},
-		"a known path with another method":     {"PUT", "/message:send", part(`{"text":"x"}`), 404, "METHOD_NOT_FOUND"},
-		"an unknown part":                      {"POST", "/message:send", part(`{"video":"x"}`), 400, "PARSE_ERROR"},
-		"an unknown part in JSON-RPC":          {"POST", "/", rpc("SendMessage", part(`{"video":"x"}`)), 200, "-32700"},
-		"a file":                               {"POST", "/message:send", part(`{"raw":"eA=="}`), 400, "CONTENT_TYPE_NOT_SUPPORTED"},
-		"the URL of a file":                    {"POST", "/message:send", part(`{"url":"file:///etc/passwd"}`), 400, "CONTENT_TYPE_NOT_SUPPORTED"},
-		"no part":                              {"POST", "/message:send", part(""), 400, "INVALID_PARAMS"},
-		"no message":                           {"POST", "/message:send", "{}", 400, "INVALID_PARAMS"},
-		"no message id":                        {"POST", "/message:send", strings.Replace(part(`{"text":"x"}`), `"messageId":"m",`, "", 1), 400, "INVALID_PARAMS"},
-		"the role of an agent":                 {"POST", "/message:send", strings.Replace(part(`{"text":"x"}`), "USER", "AGENT", 1), 400, "INVALID_PARAMS"},
-		"an agent that is not there":           {"POST", "/message:send", strings.Replace(part(`{"text":"x"}`), "echo", "nobody", 1), 400, "the skills of the card"},
-		"no agent":                             {"POST", "/message:send", strings.Replace(part(`{"text":"x"}`), `"agent":"echo"`, "", 1), 400, "the skills of the card"},
-		"every agent":                          {"POST", "/message:send", strings.Replace(part(`{"text":"x"}`), "echo", "*", 1), 400, "the skills of the card"},
-		"a context with a line feed":           {"POST", "/message:send", strings.Replace(part(`{"text":"x"}`), `"messageId"`, `"contextId":"a\nb","messageId"`, 1), 400, "contextId"},
-		"a subscription to nothing in a push":  {"POST", "/tasks/x/pushNotificationConfigs", `{"url":"http://127.0.0.1/"}`, 400, "PUSH_NOTIFICATION_NOT_SUPPORTED"},
-		"a page that is too large":             {"GET", "/tasks?pageSize=1000", "", 400, "INVALID_PARAMS"},
-		"a page of another list":               {"GET", "/tasks?pageToken=x", "", 400, "INVALID_PARAMS"},
-		"another version of the protocol":      {"GET", "/tasks", "", 400, "VERSION_NOT_SUPPORTED"},
-		"many requests in one of the protocol": {"POST", "/", "[" + rpc("ListTasks", "{}") + "]", 200, "-32602"},
+		"a body that is too large": {"POST", "/message:send", part(`{"text":"` + large + `"}`), 413, "INVALID_REQUEST"},
+		"the same in JSON-RPC":     {"POST", "/", rpc("SendMessage", part(`{"text":"`+large+`"}`)), 413, "-32600"},
+		"a long task line":         {"POST", "/message:send", part(`{"text":"` + large[:1<<20-150] + `"}`), 400, "INVALID_REQUEST"},
+		"no JSON":                  {"POST", "/message:send", "{", 400, "PARSE_ERROR"},
+		"no JSON in JSON-RPC":      {"POST", "/", "{", 200, "-32700"},
+		"no JSON-RPC":              {"POST", "/", "{}", 200, "-32600"},
+		"an unknown method":        {"POST", "/", rpc("ApproveTask", "{}"), 200, "-32601"},
+		"an old method":            {"POST", "/", rpc("message/send", part(`{"text":"x"}`)), 200, "-32601"},
+		"an unknown path":          {"POST", "/v1/message:send", part(`{"text":"x"}`), 404, "METHOD_NOT_FOUND"},
+		"another method":           {"PUT", "/message:send", part(`{"text":"x"}`), 404, "METHOD_NOT_FOUND"},
+		"an unknown part":          {"POST", "/message:send", part(`{"video":"x"}`), 400, "PARSE_ERROR"},
+		"an unknown part, RPC":     {"POST", "/", rpc("SendMessage", part(`{"video":"x"}`)), 200, "-32700"},
+		"a file":                   {"POST", "/message:send", part(`{"raw":"eA=="}`), 400, "CONTENT_TYPE_NOT_SUPPORTED"},
+		"the URL of a file":        {"POST", "/message:send", part(`{"url":"file:///etc/passwd"}`), 400, "CONTENT_TYPE_NOT_SUPPORTED"},
+		"no part":                  {"POST", "/message:send", part(""), 400, "INVALID_PARAMS"},
+		"no message":               {"POST", "/message:send", "{}", 400, "INVALID_PARAMS"},
+		"no message id":            {"POST", "/message:send", change(`"messageId":"m",`, ""), 400, "INVALID_PARAMS"},
+		"the role of an agent":     {"POST", "/message:send", change("USER", "AGENT"), 400, "INVALID_PARAMS"},
+		"an unknown agent":         {"POST", "/message:send", change("echo", "nobody"), 400, "the skills of the card"},
+		"no agent":                 {"POST", "/message:send", change(`"agent":"echo"`, ""), 400, "the skills of the card"},
+		"every agent":              {"POST", "/message:send", change("echo", "*"), 400, "the skills of the card"},
+		"a line feed in a context": {"POST", "/message:send", change(`"messageId"`, `"contextId":"a\nb","messageId"`), 400, "contextId"},
+		"a push notification":      {"POST", "/tasks/x/pushNotificationConfigs", `{"url":"http://x/"}`, 400, "PUSH_NOTIFICATION_NOT_SUPPORTED"},
+		"a large page":             {"GET", "/tasks?pageSize=1000", "", 400, "INVALID_PARAMS"},
+		"a page of another list":   {"GET", "/tasks?pageToken=x", "", 400, "INVALID_PARAMS"},
+		"another version":          {"GET", "/tasks", "", 400, "VERSION_NOT_SUPPORTED"},
+		"a batch":                  {"POST", "/", "[" + rpc("ListTasks", "{}") + "]", 200, "-32602"},
 	} {
 		status, text := w.raw(c.method, c.path, w.tokens["acme"], c.body, func(r *http.Request) {
-			if name == "another version of the protocol" {
+			if name == "another version" {
 				r.Header.Set("A2A-Version", "0.3")
 			}
 		})

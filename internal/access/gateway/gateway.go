@@ -163,7 +163,8 @@ func checkListen(opts Options) (local bool, err error) {
 	case opts.Cert == "" || opts.Key == "" || opts.Host == "":
 		return false, exit.With(exit.Usage, "--listen %s is not the loopback interface: it needs --cert, --key and --host", opts.Listen)
 	case len(senders) == 0:
-		return false, exit.With(exit.Usage, "--listen %s is not the loopback interface, and no sender has a token; mailboxd gateway token NAME makes one", opts.Listen)
+		return false, exit.With(exit.Usage,
+			"--listen %s is not the loopback interface, and no sender has a token; mailboxd gateway token NAME makes one", opts.Listen)
 	}
 	return false, nil
 }

@@ -120,7 +120,8 @@ func TestAStreamHasTheTaskThenItsAnswerThenItsEnd(t *testing.T) {
 	w := newWorld(t)
 	for _, binding := range bindings {
 		var got []string
-		for e, err := range w.login("acme", binding).SendStreamingMessage(t.Context(), &a2a.SendMessageRequest{Message: message("echo", "Say it.")}) {
+		send := &a2a.SendMessageRequest{Message: message("echo", "Say it.")}
+		for e, err := range w.login("acme", binding).SendStreamingMessage(t.Context(), send) {
 			if err != nil {
 				t.Fatal(err)
 			}

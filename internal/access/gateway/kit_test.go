@@ -93,14 +93,17 @@ agents:
 
 // files are those that the agents of a world have.
 var files = map[string]string{
-	"approved.json": `{"schema_version":"1.0","agent_id":"approved","name":"a","version":"1","description":"d","role_types":["executor"],` +
+	"approved.json": `{"schema_version":"1.0","agent_id":"approved","name":"a","version":"1","description":"d",` +
+		`"role_types":["executor"],` +
 		`"available_tools":[],"execution_mode":"executing","requires_human_approval":{"default":true}}`,
-	"login.json": `{"is_error":true,"session_id":"s-1","total_cost_usd":0,"usage":{"input_tokens":0,"output_tokens":0},"subtype":"success",` +
+	"login.json": `{"is_error":true,"session_id":"s-1","total_cost_usd":0,"usage":{"input_tokens":0,"output_tokens":0},` +
+		`"subtype":"success",` +
 		`"api_error_status":null,"result":"Not logged in · Please run /login","type":"result"}`,
-	"ask.sh": `if grep -q Berlin "$MAILBOX_CONVERSATION_FILE"; then
-	echo "{\"type\":\"message\",\"task_id\":\"$MAILBOX_TASK_ID\",\"sender_id\":\"asking\",\"recipient_id\":\"acme\",\"content\":\"It rains there.\"}"
+	"ask.sh": `said="{\"type\":\"message\",\"task_id\":\"$MAILBOX_TASK_ID\",\"sender_id\":\"asking\",\"recipient_id\":\"acme\","
+if grep -q Berlin "$MAILBOX_CONVERSATION_FILE"; then
+	echo "$said\"content\":\"It rains there.\"}"
 else
-	echo "{\"type\":\"message\",\"task_id\":\"$MAILBOX_TASK_ID\",\"sender_id\":\"asking\",\"recipient_id\":\"acme\",\"content\":\"Which city?\",\"expects_reply\":true}"
+	echo "$said\"content\":\"Which city?\",\"expects_reply\":true}"
 fi
 `,
 }
@@ -277,7 +280,8 @@ var bindings = []a2a.TransportProtocol{a2a.TransportProtocolJSONRPC, a2a.Transpo
 func (w *world) login(sender string, binding a2a.TransportProtocol) *a2aclient.Client {
 	w.t.Helper()
 	header := "Bearer " + w.tokens[sender]
-	card, err := agentcard.NewResolver(&http.Client{Transport: w.far}).Resolve(w.t.Context(), w.url, agentcard.WithRequestHeader("Authorization", header))
+	resolver := agentcard.NewResolver(&http.Client{Transport: w.far})
+	card, err := resolver.Resolve(w.t.Context(), w.url, agentcard.WithRequestHeader("Authorization", header))
 	if err != nil {
 		w.t.Fatalf("read the card: %v", err)
 	}

@@ -14,21 +14,21 @@ type refusal struct {
 	status int    // of HTTP
 	name   string // as google.rpc.Code has it
 	code   int    // of JSON-RPC
-	reason string // as the protocol names it
+	err    error  // of the protocol
 	words  string
 }
 
 // The refusals. Those of a request that needs more words get them by with.
 var (
-	noLogin   = refusal{http.StatusUnauthorized, "UNAUTHENTICATED", -31401, a2a.ErrorReason(a2a.ErrUnauthenticated), "the request has no token of a sender"}
-	forbidden = refusal{http.StatusForbidden, "PERMISSION_DENIED", -31403, a2a.ErrorReason(a2a.ErrUnauthorized), ""}
-	tooMany   = refusal{http.StatusTooManyRequests, "RESOURCE_EXHAUSTED", -32000, "RATE_LIMITED", "too many requests of this sender; try again soon"}
-	tooLarge  = refusal{http.StatusRequestEntityTooLarge, "INVALID_ARGUMENT", -32600, a2a.ErrorReason(a2a.ErrInvalidRequest), "the request has more than 1 MiB"}
-	unread    = refusal{http.StatusBadRequest, "INVALID_ARGUMENT", -32700, a2a.ErrorReason(a2a.ErrParseError), "the request can't be read"}
-	noRoute   = refusal{http.StatusNotFound, "UNIMPLEMENTED", -32601, a2a.ErrorReason(a2a.ErrMethodNotFound), "there is nothing at this path, or not for this method"}
-	noTask    = refusal{http.StatusNotFound, "NOT_FOUND", -32001, a2a.ErrorReason(a2a.ErrTaskNotFound), notFound.Message}
-	isOver    = refusal{http.StatusBadRequest, "FAILED_PRECONDITION", -32004, a2a.ErrorReason(a2a.ErrUnsupportedOperation), ""}
-	down      = refusal{http.StatusServiceUnavailable, "UNAVAILABLE", -32000, a2a.ErrorReason(a2a.ErrServerError), "mailboxd is not running here; try again soon"}
+	noLogin   = refusal{http.StatusUnauthorized, "UNAUTHENTICATED", -31401, a2a.ErrUnauthenticated, "the request has no token of a sender"}
+	forbidden = refusal{http.StatusForbidden, "PERMISSION_DENIED", -31403, a2a.ErrUnauthorized, ""}
+	tooMany   = refusal{http.StatusTooManyRequests, "RESOURCE_EXHAUSTED", -32000, a2a.ErrServerError, "too many requests; try again soon"}
+	tooLarge  = refusal{http.StatusRequestEntityTooLarge, "INVALID_ARGUMENT", -32600, a2a.ErrInvalidRequest, "the request has more than 1 MiB"}
+	unread    = refusal{http.StatusBadRequest, "INVALID_ARGUMENT", -32700, a2a.ErrParseError, "the request can't be read"}
+	noRoute   = refusal{http.StatusNotFound, "UNIMPLEMENTED", -32601, a2a.ErrMethodNotFound, "nothing is at this path, or not for this method"}
+	noTask    = refusal{http.StatusNotFound, "NOT_FOUND", -32001, a2a.ErrTaskNotFound, notFound.Message}
+	isOver    = refusal{http.StatusBadRequest, "FAILED_PRECONDITION", -32004, a2a.ErrUnsupportedOperation, ""}
+	down      = refusal{http.StatusServiceUnavailable, "UNAVAILABLE", -32000, a2a.ErrServerError, "mailboxd is not running; try again soon"}
 )
 
 // with returns the refusal with other words.
@@ -39,7 +39,7 @@ func (f refusal) with(words string) refusal {
 
 // refuse answers a request with a refusal.
 func refuse(w http.ResponseWriter, r *http.Request, why refusal) {
-	details := []*errordetails.Typed{errordetails.NewErrorInfo(why.reason, a2a.ProtocolDomain, nil)}
+	details := []*errordetails.Typed{errordetails.NewErrorInfo(a2a.ErrorReason(why.err), a2a.ProtocolDomain, nil)}
 	answer := map[string]any{"error": map[string]any{"code": why.status, "status": why.name, "message": why.words, "details": details}}
 	if r.URL.Path == "/" {
 		answer = map[string]any{
