@@ -15,7 +15,8 @@ import (
 	"mailboxd/internal/testtools/a2astub"
 )
 
-// newA2AAgent starts an agent of A2A, and a daemon with three that are it: far, short, which has little time, and again, which is idempotent.
+// newA2AAgent starts an agent of A2A, and a daemon with three that are it: far, short, which has little time, and
+// again, which is idempotent.
 func newA2AAgent(t *testing.T, streams bool) (*manager, *a2astub.Agent, *exec.Cmd) {
 	t.Helper()
 	m, a := newUnwatched(t), a2astub.New(a2a.TransportProtocolJSONRPC, streams)
@@ -36,7 +37,8 @@ agents:
 // ask sends a task in words to an agent.
 func (m *manager) ask(agent, id, words string, more ...string) {
 	m.t.Helper()
-	m.run(append([]string{"send", "--agent", agent, "--type", "work", "--id", id, "--description", words, "--requester", "tester"}, more...)...)
+	args := []string{"send", "--agent", agent, "--type", "work", "--id", id, "--description", words, "--requester", "tester"}
+	m.run(append(args, more...)...)
 }
 
 // awaitKnownTask waits until the host of a run knows the task of its agent.

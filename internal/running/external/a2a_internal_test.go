@@ -33,7 +33,8 @@ func newAgent(t *testing.T, binding a2a.TransportProtocol, streams bool) *a2astu
 // requesting returns a request for a task that is described by some words.
 func requesting(words string) func(*Options) {
 	return func(o *Options) {
-		o.Request = fmt.Appendf(nil, `{"task_id":"t1","description":%q,"input":{"payload":{"n":2}},"metadata":{"mbx.thread_id":"thread-1"}}`, words)
+		const request = `{"task_id":"t1","description":%q,"input":{"payload":{"n":2}},"metadata":{"mbx.thread_id":"thread-1"}}`
+		o.Request = fmt.Appendf(nil, request, words)
 	}
 }
 
@@ -83,8 +84,8 @@ func TestTheStateOfATaskOfA2AIsItsResult(t *testing.T) {
 			"ask":    {Question: "ask: because"},
 			"login":  {Kind: envelope.AgentError, Message: `the agent needs a login: "log in first"`, Status: 401},
 		} {
-			want.Type = "result"
-			if got := converse(t, a, word); got.Kind != want.Kind || got.Message != want.Message || got.Question != want.Question || got.Status != want.Status {
+			got := converse(t, a, word)
+			if got.Kind != want.Kind || got.Message != want.Message || got.Question != want.Question || got.Status != want.Status {
 				t.Errorf("%s: result = %+v; want %+v", word, got, want)
 			}
 		}

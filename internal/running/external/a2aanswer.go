@@ -87,8 +87,11 @@ func (d *dialogue) output(t *a2a.Task) Result {
 		artifacts = append([]*a2a.Artifact{{Name: "message", Parts: m.Parts}}, artifacts...)
 	}
 	o, err := remote.Save(d.Dir, artifacts, d.redact)
-	if err != nil {
-		return refuse(envelope.OutputInvalid, "keep what the agent handed over: %v", err)
+	if errors.Is(err, remote.ErrTooMany) {
+		return refuse(envelope.OutputTooLarge, "%v", err)
+	}
+	if err != nil { // another attempt asks for it again
+		return d.later(envelope.InternalError, "keep what the agent handed over: "+err.Error())
 	}
 	output := map[string]jsontext.Value{}
 	if len(o.Data) == 1 && o.Data[0].Kind() == '{' {
@@ -198,10 +201,7 @@ func (d *dialogue) cancel(ctx context.Context, r Result) Result {
 			return r
 		}
 		if !pause(ctx, wait) {
-			r.Message = fmt.Sprintf("%s; it did not end its task within %v", r.Message, cancelTimeout)
-			if err = cmp.Or(err, unread); err != nil {
-				r.Message += ": " + err.Error()
-			}
+			r.Message += fmt.Sprintf("; it did not end its task within %v: %v", cancelTimeout, cmp.Or(err, unread, ctx.Err()))
 			return r
 		}
 	}

@@ -58,8 +58,9 @@ func (b badAgent) start(t *testing.T) string {
 }
 
 func cardWith(url, version string, streams bool) string {
-	return fmt.Sprintf(`{"name":"bad","version":"1","description":"","capabilities":{"streaming":%v},"defaultInputModes":[],"defaultOutputModes":[],`+
-		`"skills":[],"supportedInterfaces":[{"url":%q,"protocolBinding":"JSONRPC","protocolVersion":%q}]}`, streams, url, version)
+	return fmt.Sprintf(`{"name":"bad","version":"1","description":"","capabilities":{"streaming":%v},"defaultInputModes":[],`+
+		`"defaultOutputModes":[],"skills":[],`+
+		`"supportedInterfaces":[{"url":%q,"protocolBinding":"JSONRPC","protocolVersion":%q}]}`, streams, url, version)
 }
 
 // signedWith returns a card with a signature by a new key that it names, which is of another text if it is wrong.
@@ -72,7 +73,8 @@ func signedWith(t *testing.T, url string, wrong bool) string {
 	encoded := base64.RawURLEncoding.EncodeToString
 	header := encoded(fmt.Appendf(nil, `{"alg":"EdDSA","jwk":{"kty":"OKP","crv":"Ed25519","x":%q}}`, encoded(public)))
 	// The canonical form: members in order, and none that is empty.
-	payload := fmt.Sprintf(`{"name":"bad","supportedInterfaces":[{"protocolBinding":"JSONRPC","protocolVersion":"1.0","url":"%s"}],"version":"1"}`, url)
+	payload := fmt.Sprintf(`{"name":"bad","supportedInterfaces":[{"protocolBinding":"JSONRPC","protocolVersion":"1.0","url":"%s"}],`+
+		`"version":"1"}`, url)
 	if wrong {
 		payload = strings.Replace(payload, "bad", "good", 1)
 	}
@@ -100,34 +102,58 @@ func TestBadInputOfAnAgentOfA2AIsAnErrorWithItsReason(t *testing.T) {
 		kind  envelope.Kind
 		words string
 	}{
-		"no card":            {badAgent{card: func(string) string { return "" }}, envelope.AgentError, "404"},
-		"a card of garbage":  {badAgent{card: func(string) string { return "<html>" }}, envelope.AgentProtocol, "it is not a JSON object"},
-		"a card of a list":   {badAgent{card: func(string) string { return "[]" }}, envelope.AgentProtocol, "it is not a JSON object"},
-		"a huge card":        {badAgent{card: func(string) string { return `{"name":"` + strings.Repeat("x", 2<<20) + `"}` }}, envelope.AgentProtocol, "larger than"},
-		"an empty card":      {badAgent{card: func(string) string { return "{}" }}, envelope.AgentProtocol, "no interface"},
-		"another version":    {badAgent{card: func(url string) string { return cardWith(url, "0.3", false) }}, envelope.AgentProtocol, `version "0.3"`},
-		"another host":       {badAgent{card: func(string) string { return cardWith("https://example.com/", "1.0", false) }}, envelope.AgentProtocol, "another host"},
-		"a wrong signature":  {badAgent{card: func(url string) string { return signedWith(t, url, true) }}, envelope.AgentProtocol, "signature 1 doesn't verify"},
-		"a redirect":         {badAgent{answers: map[string]http.HandlerFunc{"SendMessage": say(307, "", "Location", "https://example.com/")}}, envelope.PolicyViolation, "another host"},
-		"no JSON":            {badAgent{answers: map[string]http.HandlerFunc{"SendMessage": say(200, "<html>")}}, envelope.AgentProtocol, "not A2A"},
-		"no result":          {badAgent{answers: map[string]http.HandlerFunc{"SendMessage": rpc(`{}`)}}, envelope.AgentProtocol, "not A2A"},
-		"no id":              {badAgent{answers: map[string]http.HandlerFunc{"SendMessage": rpc(`{"task":` + taskIn("", "WORKING") + `}`)}}, envelope.AgentProtocol, "without the id"},
-		"an error":           {badAgent{}, envelope.AgentError, "no such method"},
-		"a refused login":    {badAgent{answers: map[string]http.HandlerFunc{"SendMessage": say(401, "")}}, envelope.AgentError, "401"},
-		"an unknown state":   {badAgent{answers: map[string]http.HandlerFunc{"SendMessage": working, "GetTask": rpc(taskIn("7", "DREAMING"))}}, envelope.AgentProtocol, "DREAMING"},
-		"another task":       {badAgent{answers: map[string]http.HandlerFunc{"SendMessage": working, "GetTask": rpc(taskIn("8", "COMPLETED"))}}, envelope.AgentProtocol, `the task "8"`},
-		"a forgotten task":   {badAgent{answers: map[string]http.HandlerFunc{"SendMessage": working, "GetTask": say(200, `{"jsonrpc":"2.0","id":"1","error":{"code":-32001,"message":"what task"}}`)}}, envelope.RunLost, "doesn't know its task"},
-		"garbage for a task": {badAgent{answers: map[string]http.HandlerFunc{"SendMessage": working, "GetTask": say(200, "garbage")}}, envelope.AgentProtocol, "not A2A"},
+		"no card":           {badAgent{card: func(string) string { return "" }}, envelope.AgentError, "404"},
+		"a card of garbage": {badAgent{card: func(string) string { return "<html>" }}, envelope.AgentProtocol, "it is not a JSON object"},
+		"a card of a list":  {badAgent{card: func(string) string { return "[]" }}, envelope.AgentProtocol, "it is not a JSON object"},
+		"a huge card": {badAgent{card: func(string) string {
+			return `{"name":"` + strings.Repeat("x", 2<<20) + `"}`
+		}}, envelope.AgentProtocol, "larger than"},
+		"an empty card": {badAgent{card: func(string) string { return "{}" }}, envelope.AgentProtocol, "no interface"},
+		"another version": {badAgent{card: func(url string) string {
+			return cardWith(url, "0.3", false)
+		}}, envelope.AgentProtocol, `version "0.3"`},
+		"another host": {badAgent{card: func(string) string {
+			return cardWith("https://example.com/", "1.0", false)
+		}}, envelope.AgentProtocol, "another host"},
+		"a wrong signature": {badAgent{card: func(url string) string {
+			return signedWith(t, url, true)
+		}}, envelope.AgentProtocol, "signature 1 doesn't verify"},
+		"a redirect": {badAgent{answers: map[string]http.HandlerFunc{
+			"SendMessage": say(307, "", "Location", "https://example.com/"),
+		}}, envelope.PolicyViolation, "another host"},
+		"no JSON": {badAgent{answers: map[string]http.HandlerFunc{
+			"SendMessage": say(200, "<html>"),
+		}}, envelope.AgentProtocol, "not A2A"},
+		"no result": {badAgent{answers: map[string]http.HandlerFunc{"SendMessage": rpc(`{}`)}}, envelope.AgentProtocol, "not A2A"},
+		"no id": {badAgent{answers: map[string]http.HandlerFunc{
+			"SendMessage": rpc(`{"task":` + taskIn("", "WORKING") + `}`),
+		}}, envelope.AgentProtocol, "without the id"},
+		"an error":        {badAgent{}, envelope.AgentError, "no such method"},
+		"a refused login": {badAgent{answers: map[string]http.HandlerFunc{"SendMessage": say(401, "")}}, envelope.AgentError, "401"},
+		"an unknown state": {badAgent{answers: map[string]http.HandlerFunc{
+			"SendMessage": working, "GetTask": rpc(taskIn("7", "DREAMING")),
+		}}, envelope.AgentProtocol, "DREAMING"},
+		"another task": {badAgent{answers: map[string]http.HandlerFunc{
+			"SendMessage": working, "GetTask": rpc(taskIn("8", "COMPLETED")),
+		}}, envelope.AgentProtocol, `the task "8"`},
+		"a forgotten task": {badAgent{answers: map[string]http.HandlerFunc{
+			"SendMessage": working, "GetTask": say(200, `{"jsonrpc":"2.0","id":"1","error":{"code":-32001,"message":"what task"}}`),
+		}}, envelope.RunLost, "doesn't know its task"},
+		"garbage for a task": {badAgent{answers: map[string]http.HandlerFunc{
+			"SendMessage": working, "GetTask": say(200, "garbage"),
+		}}, envelope.AgentProtocol, "not A2A"},
 		"a stream of garbage": {badAgent{card: streaming, answers: map[string]http.HandlerFunc{
 			"SendStreamingMessage": events("data: garbage\n\n")}}, envelope.AgentProtocol, "not A2A"},
 		"a stream of nothing": {badAgent{card: streaming, answers: map[string]http.HandlerFunc{
 			"SendStreamingMessage": events(": hello\n\n")}}, envelope.RunLost, "without a result"},
 		"a stream of another task": {badAgent{card: streaming, answers: map[string]http.HandlerFunc{
 			"SendStreamingMessage": events(`data: {"jsonrpc":"2.0","id":"1","result":{"task":` + taskIn("7", "WORKING") + "}}\n\n" +
-				`data: {"jsonrpc":"2.0","id":"1","result":{"statusUpdate":{"taskId":"8","contextId":"c","status":{"state":"TASK_STATE_COMPLETED"}}}}` + "\n\n")}},
+				`data: {"jsonrpc":"2.0","id":"1","result":{"statusUpdate":{"taskId":"8",` +
+				`"contextId":"c","status":{"state":"TASK_STATE_COMPLETED"}}}}` + "\n\n")}},
 			envelope.AgentProtocol, `the task "8"`},
 		"null in a list": {badAgent{answers: map[string]http.HandlerFunc{"SendMessage": rpc(
-			`{"task":{"id":"7","contextId":"c","artifacts":[null,{"artifactId":"a","parts":[null]}],"history":[null],"status":{"state":"TASK_STATE_COMPLETED"}}}`)}}, "", ""},
+			`{"task":{"id":"7","contextId":"c","artifacts":[null,{"artifactId":"a","parts":[null]}],` +
+				`"history":[null],"status":{"state":"TASK_STATE_COMPLETED"}}}`)}}, "", ""},
 		"a huge answer": {badAgent{answers: map[string]http.HandlerFunc{"SendMessage": func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, `{"jsonrpc":"2.0","id":"1","result":"`)
 			_, _ = io.Copy(w, bytes.NewReader(bytes.Repeat([]byte("x"), maxAnswer)))
@@ -172,7 +198,8 @@ func TestAnAgentThatIsSilentForTooLongEndsItsRun(t *testing.T) {
 // An agent that shows its old question for a while after the reply asks no second time.
 func TestAQuestionThatWasAnsweredIsNotAskedAgain(t *testing.T) {
 	looks, replies := 0, 0
-	question := `{"id":"7","contextId":"c","status":{"state":"TASK_STATE_INPUT_REQUIRED","message":{"messageId":"q","role":"ROLE_AGENT","parts":[{"text":"which?"}]}}}`
+	question := `{"id":"7","contextId":"c","status":{"state":"TASK_STATE_INPUT_REQUIRED",` +
+		`"message":{"messageId":"q","role":"ROLE_AGENT","parts":[{"text":"which?"}]}}}`
 	url := badAgent{answers: map[string]http.HandlerFunc{
 		"SendMessage": func(w http.ResponseWriter, r *http.Request) {
 			replies++

@@ -34,6 +34,8 @@ type signer struct {
 	sign      func(text []byte) []byte
 }
 
+const ellipticKey = `{"kid":"k","kty":"EC","crv":"P-256","x":%q,"y":%q}`
+
 func signers(t *testing.T) []signer {
 	t.Helper()
 	curve, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -49,7 +51,7 @@ func signers(t *testing.T) []signer {
 		t.Fatal(err)
 	}
 	return []signer{
-		{"ES256", fmt.Sprintf(`{"kid":"k","kty":"EC","crv":"P-256","x":%q,"y":%q}`, encode(point[1:33]), encode(point[33:])), func(text []byte) []byte {
+		{"ES256", fmt.Sprintf(ellipticKey, encode(point[1:33]), encode(point[33:])), func(text []byte) []byte {
 			sum := sha256.Sum256(text)
 			r, s, err := ecdsa.Sign(rand.Reader, curve, sum[:])
 			if err != nil {
@@ -140,7 +142,9 @@ func TestACardThatCannotBeReadIsNoneThatHasChanged(t *testing.T) {
 func TestNamesOfFilesStayInTheirDirectory(t *testing.T) {
 	dir := t.TempDir()
 	var artifacts []*a2a.Artifact
-	for _, name := range []string{"../../up", "/etc/passwd", `C:\x.txt`, "", ".", "..", "-rf", "a b\n", strings.Repeat("x", 300), "same.bin", "same.bin", "2-same.bin"} {
+	for _, name := range []string{
+		"../../up", "/etc/passwd", `C:\x.txt`, "", ".", "..", "-rf", "a b\n", strings.Repeat("x", 300), "same.bin", "same.bin", "2-same.bin",
+	} {
 		part := a2a.NewRawPart([]byte("secret"))
 		part.Filename = name
 		artifacts = append(artifacts, &a2a.Artifact{Parts: a2a.ContentParts{part}})

@@ -136,7 +136,8 @@ var ends = map[string]a2a.TaskState{
 }
 
 func (a *Agent) end(
-	ctx context.Context, word, text string, of *a2asrv.ExecutorContext, yield func(a2a.Event, error) bool, say func(a2a.TaskState, string) bool,
+	ctx context.Context, word, text string, of *a2asrv.ExecutorContext,
+	yield func(a2a.Event, error) bool, say func(a2a.TaskState, string) bool,
 ) {
 	switch word {
 	case "login":
