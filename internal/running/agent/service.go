@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -190,19 +191,18 @@ func (b Binding) serviceFailure(j task.Job, reply answer, failure envelope.Error
 	}
 	state, r := sent(j)
 	switch {
+	case r.Answered:
+		failure.Message += "; " + cmp.Or(reply.result.Error.Message, "the service has answered")
 	case state == sentNothing:
 		failure.Message += "; nothing was sent to the service"
 	case state == sentPlaced:
 		failure.Message += "; the service has the request, and its answer will be at " + r.Placed()
 	case b.Idempotent:
 		failure.Message += "; the request may have been sent, and the agent is idempotent"
+	case r.Sent.IsZero():
+		failure.Kind, failure.Message = envelope.RunLost, failure.Message+"; it isn't known what was sent"
 	default:
-		failure.Kind = envelope.RunLost
-		words := "it isn't known what was sent"
-		if !r.Sent.IsZero() {
-			words = r.Unknown()
-		}
-		failure.Message += "; " + words
+		failure.Kind, failure.Message = envelope.RunLost, failure.Message+"; "+r.Unknown()
 	}
 	failure.Message = short(failure.Message)
 	return failure
