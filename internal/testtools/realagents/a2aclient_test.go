@@ -24,8 +24,10 @@ func newGatewayBox(t *testing.T) gatewayBox {
 	g := gatewayBox{box: nodeBox(t)}
 	made := strings.Fields(g.must(g.mailboxd(g.work, "gateway", "token", "acme")).out)
 	g.token = made[slices.IndexFunc(made, func(w string) bool { return strings.HasPrefix(w, "mbx_") })]
-	g.write("asker.sh", `if grep -q green "$MAILBOX_CONVERSATION_FILE"; then set -- 'the colour is green' false; else set -- 'which colour?' true; fi
-printf '{"type":"message","task_id":"%s","sender_id":"asker","recipient_id":"acme","content":"%s","expects_reply":%s}\n' "$MAILBOX_TASK_ID" "$@"
+	g.write("asker.sh", `set -- 'which colour?' true
+grep -q green "$MAILBOX_CONVERSATION_FILE" && set -- 'the colour is green' false
+printf '{"type":"message","task_id":"%s","sender_id":"asker","recipient_id":"acme"' "$MAILBOX_TASK_ID"
+printf ',"content":"%s","expects_reply":%s}\n' "$@"
 `)
 	g.write(configFile, fmt.Sprintf(`root: %q
 agents:
@@ -59,7 +61,8 @@ type seen struct {
 
 func (g gatewayBox) client(t *testing.T, binding, agent string, args ...string) *printer {
 	t.Helper()
-	return g.start(t, []string{"A2A_TOKEN=" + g.token, "A2A_AGENT=" + agent}, node(), append([]string{"client.mjs", g.url, binding}, args...)...)
+	args = append([]string{"client.mjs", g.url, binding}, args...)
+	return g.start(t, []string{"A2A_TOKEN=" + g.token, "A2A_AGENT=" + agent}, node(), args...)
 }
 
 // line returns the next line of a client.
