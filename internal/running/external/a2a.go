@@ -1,7 +1,6 @@
 package external
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -109,21 +108,21 @@ func (d *dialogue) send(ctx context.Context) Result {
 	if err != nil {
 		return refuse(envelope.InternalError, "%v", err)
 	}
-	r, last, err := d.read(d.agent.Send(traced, message), true)
-	direct, isMessage := last.(*a2a.Message)
-	t, isTask := last.(*a2a.Task)
-	switch {
-	case last == nil:
+	answer, err := d.agent.Send(traced, message)
+	if err != nil {
 		if !sent && asked {
 			d.record.Asked = true // the reply is still to be sent
 			err = errors.Join(err, d.record.write(d.Dir))
 		}
-		return d.unheard(ctx, cmp.Or(err, errEnded), sent)
-	case r.Kind != "":
-		return r
-	case isMessage && d.record.Task == "":
+		return d.unheard(ctx, err, sent)
+	}
+	if direct, ok := answer.(*a2a.Message); ok && d.record.Task == "" {
 		return d.output(&a2a.Task{Status: a2a.TaskStatus{Message: direct}})
-	case isTask:
+	}
+	if r := d.identify(answer.TaskInfo(), true); r.Kind != "" {
+		return r
+	}
+	if t, ok := answer.(*a2a.Task); ok {
 		if r, done := d.settle(t); done {
 			return r
 		}
@@ -131,31 +130,29 @@ func (d *dialogue) send(ctx context.Context) Result {
 	return d.follow(ctx)
 }
 
-// read reads events until one after which nothing follows by itself, and returns the last one. Events that answer
-// a message show that the agent has it.
-func (d *dialogue) read(events iter.Seq2[a2a.Event, error], answers bool) (r Result, last a2a.Event, err error) {
+// read reads events of the task until one after which nothing follows by itself, and returns the last one. What a
+// stream doesn't say, the task does.
+func (d *dialogue) read(events iter.Seq2[a2a.Event, error]) (r Result, last a2a.Event) {
 	for e, err := range events {
 		if err != nil {
-			return r, last, err
+			return r, last
 		}
-		if _, direct := e.(*a2a.Message); direct && d.record.Task == "" {
-			return r, e, nil
-		}
-		if r := d.identify(e.TaskInfo(), answers); r.Kind != "" {
-			return r, e, nil
+		if r := d.identify(e.TaskInfo(), false); r.Kind != "" {
+			return r, e
 		}
 		last = e
 		if s := remote.Status(e); s != nil {
 			if remote.Waits(s.State) {
-				return r, e, nil
+				return r, e
 			}
 			d.showStatus(*s)
 		}
 	}
-	return r, last, nil
+	return r, last
 }
 
-// identify keeps the id of the task that the agent began, and refuses events of any other task.
+// identify keeps the id of the task that the agent began, and refuses events of any other task. Events that answer
+// a message show that the agent has it.
 func (d *dialogue) identify(of a2a.TaskInfo, answers bool) Result {
 	id := string(of.TaskID)
 	switch {
@@ -199,7 +196,7 @@ func (d *dialogue) follow(ctx context.Context) Result {
 				return r
 			}
 			failed = 0
-			r, last, _ := d.read(d.agent.Follow(ctx, d.record.Task), false) // what a stream doesn't say, the task does
+			r, last := d.read(d.agent.Follow(ctx, d.record.Task))
 			if r.Kind != "" {
 				return r
 			}

@@ -142,13 +142,9 @@ func TestBadInputOfAnAgentOfA2AIsAnErrorWithItsReason(t *testing.T) {
 		"garbage for a task": {badAgent{answers: map[string]http.HandlerFunc{
 			"SendMessage": working, "GetTask": say(200, "garbage"),
 		}}, envelope.AgentProtocol, "not A2A"},
-		"a stream of garbage": {badAgent{card: streaming, answers: map[string]http.HandlerFunc{
-			"SendStreamingMessage": events("data: garbage\n\n")}}, envelope.AgentProtocol, "not A2A"},
-		"a stream of nothing": {badAgent{card: streaming, answers: map[string]http.HandlerFunc{
-			"SendStreamingMessage": events(": hello\n\n")}}, envelope.RunLost, "without a result"},
 		"a stream of another task": {badAgent{card: streaming, answers: map[string]http.HandlerFunc{
-			"SendStreamingMessage": events(`data: {"jsonrpc":"2.0","id":"1","result":{"task":` + taskIn("7", "WORKING") + "}}\n\n" +
-				`data: {"jsonrpc":"2.0","id":"1","result":{"statusUpdate":{"taskId":"8",` +
+			"SendMessage": working, "GetTask": rpc(taskIn("7", "WORKING")),
+			"SubscribeToTask": events(`data: {"jsonrpc":"2.0","id":"1","result":{"statusUpdate":{"taskId":"8",` +
 				`"contextId":"c","status":{"state":"TASK_STATE_COMPLETED"}}}}` + "\n\n")}},
 			envelope.AgentProtocol, `the task "8"`},
 		"null in a list": {badAgent{answers: map[string]http.HandlerFunc{"SendMessage": rpc(
@@ -178,20 +174,62 @@ func TestASignedCardVerifies(t *testing.T) {
 	}
 }
 
+// silent begins an answer and goes on with it when the request ends.
+func silent(w http.ResponseWriter, r *http.Request) {
+	w.WriteHeader(http.StatusOK)
+	_ = http.NewResponseController(w).Flush() // it can
+	<-r.Context().Done()
+}
+
 func TestAnAgentThatIsSilentForTooLongEndsItsRun(t *testing.T) {
-	for method, card := range map[string]func(string) string{
-		"SendMessage":          nil,
-		"SendStreamingMessage": func(url string) string { return cardWith(url, "1.0", true) },
+	s := askedA2A(badAgent{answers: map[string]http.HandlerFunc{"SendMessage": silent}}.start(t))
+	s.IdleTimeout = task.Duration(50 * time.Millisecond)
+	got := run(t, newRun(t), s, requesting("do this"))
+	expect(t, "silent", got, envelope.IdleTimeout, "sent nothing more within 50ms")
+}
+
+func TestWhatAStreamDoesNotSayIsReadFromTheTask(t *testing.T) {
+	for name, stream := range map[string]http.HandlerFunc{
+		"garbage": events("data: garbage\n\n"), "nothing": events(": hello\n\n"), "silence": silent, "no stream": nil,
 	} {
-		agent := badAgent{card: card, answers: map[string]http.HandlerFunc{method: func(w http.ResponseWriter, r *http.Request) {
-			w.WriteHeader(http.StatusOK)
-			_ = http.NewResponseController(w).Flush() // it can
-			<-r.Context().Done()
-		}}}
-		s := askedA2A(agent.start(t))
+		looks := 0
+		s := askedA2A(badAgent{
+			card: func(url string) string { return cardWith(url, "1.0", true) },
+			answers: map[string]http.HandlerFunc{
+				"SendMessage": rpc(`{"task":` + taskIn("7", "WORKING") + `}`), "SubscribeToTask": stream,
+				"GetTask": func(w http.ResponseWriter, r *http.Request) {
+					state := "WORKING"
+					if looks++; looks > 1 {
+						state = "COMPLETED"
+					}
+					rpc(taskIn("7", state))(w, r)
+				},
+			},
+		}.start(t))
 		s.IdleTimeout = task.Duration(50 * time.Millisecond)
-		got := run(t, newRun(t), s, requesting("do this"))
-		expect(t, method, got, envelope.IdleTimeout, "sent nothing more within 50ms")
+		expect(t, name, run(t, newRun(t), s, requesting("do this")), "", "")
+	}
+}
+
+// A server may say only after it has taken a message that it has no streams.
+func TestAMessageIsSentOnceToAnAgentThatRefusesStreams(t *testing.T) {
+	messages := 0
+	take := func(answer http.HandlerFunc) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			messages++
+			answer(w, r)
+		}
+	}
+	s := askedA2A(badAgent{
+		card: func(url string) string { return cardWith(url, "1.0", true) },
+		answers: map[string]http.HandlerFunc{
+			"SendStreamingMessage": take(say(200, `{"jsonrpc":"2.0","id":"1","error":{"code":-32004,"message":"no streams"}}`)),
+			"SendMessage":          take(rpc(`{"task":` + taskIn("7", "COMPLETED") + `}`)),
+		},
+	}.start(t))
+	got := run(t, newRun(t), s, requesting("do this"))
+	if expect(t, "refused", got, "", ""); messages != 1 {
+		t.Errorf("%d messages; want one", messages)
 	}
 }
 

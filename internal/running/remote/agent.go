@@ -2,7 +2,6 @@ package remote
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"net/http"
@@ -28,28 +27,11 @@ func (c Card) Connect(ctx context.Context, client *http.Client) (*Agent, error) 
 	return &Agent{client: made, streams: c.Capabilities.Streaming}, nil
 }
 
-// Send sends a message once, and yields what comes of it: a message, or a task and what is new of it. A refused
-// stream was no message, so it is sent without one then.
-func (a *Agent) Send(ctx context.Context, m *a2a.Message) iter.Seq2[a2a.Event, error] {
-	return func(yield func(a2a.Event, error) bool) {
-		if a.streams {
-			began := false
-			for e, err := range a.client.SendStreamingMessage(ctx, &a2a.SendMessageRequest{Message: m}) {
-				if errors.Is(err, a2a.ErrUnsupportedOperation) && !began {
-					a.streams = false
-					break
-				}
-				if began = true; !yield(e, err) {
-					return
-				}
-			}
-		}
-		if !a.streams {
-			config := &a2a.SendMessageConfig{ReturnImmediately: true}
-			e, err := a.client.SendMessage(ctx, &a2a.SendMessageRequest{Message: m, Config: config})
-			yield(e, err)
-		}
-	}
+// Send sends a message once, and returns what comes of it: a message, or a task, which is followed then. It asks for
+// no stream: an agent that refuses one doesn't say whether it has taken the message.
+func (a *Agent) Send(ctx context.Context, m *a2a.Message) (a2a.SendMessageResult, error) {
+	config := &a2a.SendMessageConfig{ReturnImmediately: true}
+	return a.client.SendMessage(ctx, &a2a.SendMessageRequest{Message: m, Config: config})
 }
 
 // Task returns a task with its messages and artifacts.
