@@ -223,12 +223,13 @@ func waits(t client.Task) bool { return t.State == task.Held && task.EndedBy(t.H
 // messageID is the member of a reply with the name of its message.
 const messageID = "a2a_message"
 
-// replyLine makes the line of a reply. AINL has no messages, so it is one of CAP.
+// replyLine makes the line of a reply. AINL has no messages, so it is one of CAP. It has the time of the task, so that
+// a message that comes again makes the same line, which the daemon takes once.
 func replyLine(c call, m message, about client.Task, mid string) ([]byte, error) {
 	codec, _ := dialect.Of(envelope.CAP)
 	line, _ := codec.Encode(envelope.Message{
 		Dialect: envelope.CAP, Act: envelope.Informs, Task: about.ID, From: c.sender.Name, To: []string{about.Agent},
-		Time: time.Now(), Text: m.text, Extra: []byte(`{"` + messageID + `":"` + mid + `"}`),
+		Time: about.Received, Text: m.text, Extra: []byte(`{"` + messageID + `":"` + mid + `"}`),
 	})
 	if _, findings := codec.Decode(line, envelope.Strict); findings.Refused() {
 		return nil, invalid("message: %s", findings.Refusals())

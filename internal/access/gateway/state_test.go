@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"testing"
+	"time"
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
 
@@ -68,5 +69,22 @@ func TestTheStatusOfAResultIsTheStateOfATaskThatIsDone(t *testing.T) {
 		if got, _ := stateOf(client.Task{State: task.Done, Status: c.status, Kind: c.kind}); got != c.want {
 			t.Errorf("stateOf(done: %s, %s) = %s; want %s", c.status, c.kind, got, c.want)
 		}
+	}
+}
+
+// The daemon takes a line that it has met before as no other message.
+func TestAReplyThatComesAgainIsTheSameLine(t *testing.T) {
+	about := client.Task{ID: "t1", Agent: "asker", Received: time.Now().Add(-time.Hour)}
+	m := message{Message: a2a.NewMessage(a2a.MessageRoleUser), text: "the second"}
+	var lines [2]string
+	for i := range lines {
+		line, err := replyLine(call{sender: Sender{Name: "acme"}}, m, about, nameOf("acme", m.ID))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines[i] = string(line)
+	}
+	if lines[0] != lines[1] {
+		t.Errorf("the lines are\n%s\n%s", lines[0], lines[1])
 	}
 }
