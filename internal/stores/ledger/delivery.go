@@ -83,7 +83,8 @@ func (tx *Tx) Unclaimed(agent string, now time.Time) (task.Task, bool, error) {
 	return t, ok, nil
 }
 
-const claimedQuery = "SELECT " + taskColumns + ` FROM tasks WHERE state <> 'done' AND state = 'waiting' AND +agent = ? AND until > ? ORDER BY seq`
+const claimedQuery = "SELECT " + taskColumns + ` FROM tasks WHERE state <> 'done' AND state = 'waiting' AND +agent = ?
+	AND until > ? ORDER BY seq`
 
 // Claimed returns the tasks that wait for an agent and have a lease at an
 // instant, the oldest first.
