@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -31,7 +32,7 @@ func newManager(t *testing.T) *manager {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	t.Cleanup(func() { removeMailbox(t, dir) })
 	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(dir, "notify"), Net: "unixgram"})
 	if err != nil {
 		t.Fatal(err)
@@ -42,6 +43,22 @@ func newManager(t *testing.T) *manager {
 		"AINL_AGENT_ROOT="+filepath.Join(dir, "box"), "XDG_STATE_HOME="+filepath.Join(dir, "state"),
 		"XDG_CONFIG_HOME="+filepath.Join(dir, "config"), "HOME="+dir, "GO_ON="+filepath.Join(dir, "go-on"),
 	)}
+}
+
+// removeMailbox ends all processes of a directory, which could still write to it, and removes it.
+func removeMailbox(t *testing.T, dir string) {
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		left := slices.Concat(processesWith("cmdline", dir+"/"), processesWith("environ", "MAILBOX_RUN_DIR="+dir+"/"))
+		if len(left) == 0 {
+			break
+		}
+		for _, pid := range left {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Errorf("remove the mailbox of a test: %v", err)
+	}
 }
 
 func (m *manager) run(args ...string) string {
