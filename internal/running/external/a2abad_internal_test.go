@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -192,22 +193,25 @@ func TestWhatAStreamDoesNotSayIsReadFromTheTask(t *testing.T) {
 	for name, stream := range map[string]http.HandlerFunc{
 		"garbage": events("data: garbage\n\n"), "nothing": events(": hello\n\n"), "silence": silent, "no stream": nil,
 	} {
-		looks := 0
-		s := askedA2A(badAgent{
-			card: func(url string) string { return cardWith(url, "1.0", true) },
-			answers: map[string]http.HandlerFunc{
-				"SendMessage": rpc(`{"task":` + taskIn("7", "WORKING") + `}`), "SubscribeToTask": stream,
-				"GetTask": func(w http.ResponseWriter, r *http.Request) {
-					state := "WORKING"
-					if looks++; looks > 1 {
-						state = "COMPLETED"
-					}
-					rpc(taskIn("7", state))(w, r)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var looks atomic.Int32
+			s := askedA2A(badAgent{
+				card: func(url string) string { return cardWith(url, "1.0", true) },
+				answers: map[string]http.HandlerFunc{
+					"SendMessage": rpc(`{"task":` + taskIn("7", "WORKING") + `}`), "SubscribeToTask": stream,
+					"GetTask": func(w http.ResponseWriter, r *http.Request) {
+						state := "WORKING"
+						if looks.Add(1) > 1 {
+							state = "COMPLETED"
+						}
+						rpc(taskIn("7", state))(w, r)
+					},
 				},
-			},
-		}.start(t))
-		s.IdleTimeout = task.Duration(50 * time.Millisecond)
-		expect(t, name, run(t, newRun(t), s, requesting("do this")), "", "")
+			}.start(t))
+			s.IdleTimeout = task.Duration(2 * time.Second) // of the silent stream; each other answer comes at once
+			expect(t, name, run(t, newRun(t), s, requesting("do this")), "", "")
+		})
 	}
 }
 
