@@ -119,6 +119,9 @@ func TestBadInputOfAnAgentOfA2AIsAnErrorWithItsReason(t *testing.T) {
 		"a wrong signature": {badAgent{card: func(url string) string {
 			return signedWith(t, url, true)
 		}}, envelope.AgentProtocol, "signature 1 doesn't verify"},
+		"a signature of garbage": {badAgent{card: func(url string) string {
+			return strings.TrimSuffix(cardWith(url, "1.0", false), "}") + `,"signatures":[{"protected":"e30","signature":"?"}]}`
+		}}, envelope.AgentProtocol, "signature 1 can't be read"},
 		"a redirect": {badAgent{answers: map[string]http.HandlerFunc{
 			"SendMessage": say(307, "", "Location", "https://example.com/"),
 		}}, envelope.PolicyViolation, "another host"},
