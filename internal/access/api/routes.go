@@ -40,8 +40,10 @@ func (d *Server) routes() []route {
 		}
 	}
 	return slices.Concat(reading, []route{
-		{"POST", "/page", "Judges a process that asks the page of `mailboxd web` for something, and records a refusal.", "", client.PageRequest{}, client.PageVerdict{}, judging{d}.judgePage},
-		{"POST", "/gateway", "Judges a process that asks `mailboxd gateway` for something, and records a refusal.", "", client.GatewayRequest{}, client.PageVerdict{}, judging{d}.judgeGateway},
+		{"POST", "/page", "Judges a process that asks the page of `mailboxd web` for something, and records a refusal.", "",
+			client.PageRequest{}, client.PageVerdict{}, judging{d}.judgePage},
+		{"POST", "/gateway", "Judges a process that asks `mailboxd gateway` for something, and records a refusal.", "",
+			client.GatewayRequest{}, client.PageVerdict{}, judging{d}.judgeGateway},
 	}, d.routing(), d.controls(), d.workRoutes(), d.sendingRoutes(), d.decisions(), d.fetching())
 }
 

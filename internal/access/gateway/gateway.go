@@ -8,7 +8,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"log"
 	"net"
 	"net/http"
 	"net/netip"
@@ -57,7 +56,8 @@ func Serve(ctx context.Context, opts Options) error {
 		return err
 	}
 	work, ctx := errgroup.WithContext(ctx)
-	work.Go(func() error { return access.Serve(ctx, s.httpServer(ctx), listener, patience) })
+	server := access.NewServer(ctx, s.admit(s.routes()), connContext, 30*time.Second)
+	work.Go(func() error { return access.Serve(ctx, server, listener, patience) })
 	work.Go(func() error { s.changes.serve(ctx); return nil })
 	if opts.Ready != nil {
 		opts.Ready(s.url)
@@ -167,19 +167,6 @@ func checkListen(opts Options) (local bool, err error) {
 			"--listen %s is not the loopback interface, and no sender has a token; mailboxd gateway token NAME makes one", opts.Listen)
 	}
 	return false, nil
-}
-
-func (s *server) httpServer(ctx context.Context) *http.Server {
-	return &http.Server{
-		Handler:           s.admit(s.routes()),
-		ConnContext:       connContext,
-		BaseContext:       func(net.Listener) context.Context { return ctx },
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       30 * time.Second,
-		IdleTimeout:       time.Minute,
-		MaxHeaderBytes:    16 << 10,
-		ErrorLog:          log.New(zerolog.Nop(), "", 0),
-	}
 }
 
 // routes are those of both bindings, and the card.

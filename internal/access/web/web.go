@@ -5,13 +5,10 @@ package web
 
 import (
 	"context"
-	"log"
-	"net"
 	"net/http"
 	"time"
 	"unicode/utf8"
 
-	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
 	"mailboxd/internal/access/client"
@@ -60,7 +57,7 @@ func Serve(ctx context.Context, opts Options) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	work, ctx := errgroup.WithContext(ctx)
-	server := s.httpServer(ctx)
+	server := access.NewServer(ctx, s.guard.Wrap(s.routes()), access.ConnContext, 10*time.Second)
 	work.Go(func() error { return access.Serve(ctx, server, s.guard.Listener(), patience) })
 	work.Go(func() error {
 		defer stop() // the page ends with its terminal
@@ -105,19 +102,6 @@ func newServer(ctx context.Context, opts Options, t *Terminal) (*server, error) 
 	}
 	s.guard, err = access.Open(ctx, access.Options{Name: slug, Judge: s.judge, Down: s.failWith, Public: s.pages.paths(), Refuse: s.refuse, Login: s.login})
 	return s, err
-}
-
-func (s *server) httpServer(ctx context.Context) *http.Server {
-	return &http.Server{
-		Handler:           s.guard.Wrap(s.routes()),
-		ConnContext:       access.ConnContext,
-		BaseContext:       func(net.Listener) context.Context { return ctx },
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       10 * time.Second,
-		IdleTimeout:       time.Minute,
-		MaxHeaderBytes:    16 << 10,
-		ErrorLog:          log.New(zerolog.Nop(), "", 0),
-	}
 }
 
 // judge asks the daemon about a process that connected.

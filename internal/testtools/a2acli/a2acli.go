@@ -10,19 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"testing"
 )
-
-// Program returns the path of the program a2a. It skips a test where the program can't be built: without the
-// module proxy, and without its modules in the module cache.
-func Program(t testing.TB) string {
-	t.Helper()
-	path, err := Build()
-	if err != nil {
-		t.Skip(err)
-	}
-	return path
-}
 
 // Build builds the program at its first call, and returns its path in Go's build cache.
 var Build = sync.OnceValues(func() (string, error) {

@@ -2,7 +2,9 @@ package realagents_test
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -81,7 +83,12 @@ func (b *box) checkEcho(before int, words string) {
 
 // forEachBrokered runs a test with the box of each program that gets the tool.
 func forEachBrokered(t *testing.T, boxOf func(testing.TB, program) *box, test func(b *box)) {
-	for name := range brokeredTools {
+	forPrograms(t, slices.Sorted(maps.Keys(brokeredTools)), boxOf, test)
+}
+
+// forPrograms runs a test with the box of each of some programs.
+func forPrograms(t *testing.T, names []string, boxOf func(testing.TB, program) *box, test func(b *box)) {
+	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			needPrograms(t)
 			t.Parallel()
@@ -109,12 +116,10 @@ func TestAProgramInASandboxCallsAToolThroughTheBroker(t *testing.T) {
 	})
 }
 
-// A program that asks over ACP needs no rule of its own for a tool that the broker decides about.
+// A program that asks over ACP needs no rule of its own for a tool that the broker decides about. Codex may ask its
+// model over ACP before it has the tools (docs/tools.md).
 func TestAProgramOverACPCallsAToolThroughTheBroker(t *testing.T) {
-	forEachBrokered(t, newBox, func(b *box) {
-		if b.program.name == "codex" {
-			b.t.Skip("over ACP, Codex may ask its model before it has the tools")
-		}
+	forPrograms(t, []string{"claude", "opencode"}, newBox, func(b *box) {
 		b.plain()
 		b.hostedEntry(`{rules: [{mcp: "everything/echo", do: allow}], otherwise: reject}` + "\n    " + echoList)
 		b.addEverything()

@@ -28,7 +28,8 @@ class Executor {
     log({ got: 'message', messageId: userMessage.messageId, contextId: userMessage.contextId, taskId: userMessage.taskId, words });
 
     const saying = (words) => ({
-      role: Role.ROLE_AGENT, messageId: randomUUID(), parts: [text(words)], taskId, contextId, extensions: [], metadata: {}, referenceTaskIds: [],
+      role: Role.ROLE_AGENT, messageId: randomUUID(), parts: [text(words)],
+      taskId, contextId, extensions: [], metadata: {}, referenceTaskIds: [],
     });
     const status = (state, words) => bus.publish(AgentEvent.statusUpdate({
       taskId, contextId, metadata: {},
@@ -60,7 +61,9 @@ class Executor {
     switch (does) {
       case 'complete':
         artifact('a1', 'report.txt', [text('the text of the report\n')]);
-        artifact('a2', 'bytes.bin', [part({ $case: 'raw', value: Buffer.from([0, 1, 2, 255]) }, { filename: 'bytes.bin', mediaType: 'application/octet-stream' })]);
+        artifact('a2', 'bytes.bin', [
+          part({ $case: 'raw', value: Buffer.from([0, 1, 2, 255]) }, { filename: 'bytes.bin', mediaType: 'application/octet-stream' }),
+        ]);
         status(TaskState.TASK_STATE_COMPLETED, 'it is complete');
         break;
       case 'stream':
@@ -102,7 +105,10 @@ const server = app.listen(0, '127.0.0.1', () => {
     provider: undefined, securitySchemes: {}, securityRequirements: [],
     capabilities: { streaming: process.env.AGENT_STREAMING !== 'no', pushNotifications: false, extensions: [], extendedAgentCard: false },
     defaultInputModes: ['text/plain'], defaultOutputModes: ['text/plain'],
-    skills: [{ id: 'work', name: 'Work', description: 'Does what the message says', tags: ['test'], examples: [], inputModes: [], outputModes: [], securityRequirements: [] }],
+    skills: [{
+      id: 'work', name: 'Work', description: 'Does what the message says', tags: ['test'],
+      examples: [], inputModes: [], outputModes: [], securityRequirements: [],
+    }],
   }, new InMemoryTaskStore(), new Executor());
   const handler = binding === 'JSONRPC' ? jsonRpcHandler : restHandler;
   app.use(`/${AGENT_CARD_PATH}`, agentCardHandler({ agentCardProvider: requestHandler }));

@@ -1,6 +1,7 @@
 // A client that speaks A2A by the npm SDK: node client.mjs URL JSONRPC|HTTP+JSON VERB ARGS. It prints a line of JSON for each
 // task and event that it gets, and {"error": NAME, "message": TEXT} if a call fails. In its environment, A2A_TOKEN goes with
-// each request, and A2A_AGENT is the agent of a new task. The verbs: card, send TEXT [TASK], begin TEXT, stream TEXT, get TASK, cancel TASK, resubscribe TASK, list.
+// each request, and A2A_AGENT is the agent of a new task. The verbs: card, send TEXT [TASK], begin TEXT, stream TEXT, get TASK,
+// cancel TASK, resubscribe TASK, list.
 import { randomUUID } from 'node:crypto';
 import { Role, TaskState } from '@a2a-js/sdk';
 import { ClientFactory, DefaultAgentCardResolver, JsonRpcTransportFactory, RestTransportFactory } from '@a2a-js/sdk/client';
