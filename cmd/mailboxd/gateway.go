@@ -81,8 +81,8 @@ SHA-256. The token is shown once, and kept nowhere.`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, w := args[0], cmd.OutOrStdout()
-			if term.ShellWord(name) != name {
-				return exit.With(exit.Usage, "name the sender in letters, digits and . _ @ -")
+			if !config.IsLoginName(name) {
+				return exit.With(exit.Usage, "name the sender by 1 to 64 of A-Z a-z 0-9 . _ @ -, and not mailboxd")
 			}
 			secret := make([]byte, 32)
 			_, _ = rand.Read(secret) // never fails

@@ -37,6 +37,9 @@ func (c *Config) checkSenders() (checks []error) {
 // loginName is what names a sender at the gateway: it becomes a part of names of conversations, before ":".
 var loginName = regexp.MustCompile(`^[A-Za-z0-9._@-]{1,64}$`)
 
+// IsLoginName reports whether a sender of that name can log in at the gateway.
+func IsLoginName(name string) bool { return loginName.MatchString(name) && name != envelope.Mailboxd }
+
 // checkToken refuses a login of a sender at the gateway that can't work.
 func (s Sender) checkToken(key string, i int, c *Config) (checks []error) {
 	switch digest, err := hex.DecodeString(s.Token); {
@@ -49,7 +52,7 @@ func (s Sender) checkToken(key string, i int, c *Config) (checks []error) {
 		checks = append(checks, wrong(key+".token", "is there twice; each sender has a token of its own"))
 	case s.hasSecret():
 		checks = append(checks, wrong(key+".token", "is for a sender without a secret: the gateway would need the secret"))
-	case !loginName.MatchString(s.Name) || s.Name == envelope.Mailboxd:
+	case !IsLoginName(s.Name):
 		checks = append(checks, wrong(key+".name", "must be 1 to 64 of A-Z a-z 0-9 . _ @ - for a sender with a token, and not mailboxd"))
 	}
 	for j, id := range s.Agents {
