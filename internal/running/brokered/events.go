@@ -55,6 +55,7 @@ type Reader struct {
 	job    task.Job
 	calls  *toolcall.Calls
 	offset int64
+	ended  map[string]bool // the calls that have an event; a broker that dies may record an answer that Finish recorded too
 	spent  envelope.Cost
 }
 
@@ -71,7 +72,7 @@ func NewReader(j task.Job) *Reader {
 	if j.Used == nil || !Has(j) {
 		return nil
 	}
-	return &Reader{job: j, calls: toolcall.Brokered(j, broker.CallsFile, broker.AnswersFile)}
+	return &Reader{job: j, ended: map[string]bool{}, calls: toolcall.Brokered(j, broker.CallsFile, broker.AnswersFile)}
 }
 
 // Poll reads new lines. It asks again about calls that had no decision before a restart; their
@@ -183,6 +184,9 @@ func (r *Reader) take(line []byte, recorded bool) bool {
 	if data.Ask != nil {
 		r.calls.AskBrokered(*data.Ask)
 	}
+	if data.Called != nil && r.ended[data.Called.ID] {
+		return true
+	}
 	var err error
 	switch {
 	case recorded:
@@ -199,6 +203,7 @@ func (r *Reader) take(line []byte, recorded bool) bool {
 		return false // tried again
 	}
 	if data.Called != nil {
+		r.ended[data.Called.ID] = data.Called.ID != ""
 		r.spent.Tokens += data.Called.Tokens
 		r.spent.USDCents += data.Called.USDCents
 	}

@@ -31,6 +31,24 @@ func TestACallThatWasSentGetsAnEventOnceWhenItsBrokerIsGone(t *testing.T) {
 	}
 }
 
+func TestACallWhoseBrokerRecordsItsAnswerWhileItDiesHasOneEvent(t *testing.T) {
+	dir := recordOf(t, `{"sent":{"id":"a","tool":"s/x"}}
+{"called":{"id":"a","tool":"s/x","failed":true,"why":"the tool broker ended"}}
+{"called":{"id":"a","tool":"s/x","failed":true,"why":"the server did not answer"}}
+{"called":{"tool":"s/y"}}
+{"called":{"tool":"s/y"}}
+`, nil)
+	if err := os.WriteFile(filepath.Join(dir, broker.AnswersFile), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	r := NewReader(task.Job{Dir: dir, Used: func(_ task.Kind, use task.ToolUse) error { got = append(got, use.ID+use.Tool); return nil }})
+	r.Poll()
+	if strings.Join(got, " ") != "as/x s/y s/y" {
+		t.Errorf("the events are %q; want one of a, and one of each call without an id", got)
+	}
+}
+
 func TestACallThatACallerMakesIsNotTakenForOneWithoutAnAnswer(t *testing.T) {
 	dir := recordOf(t, `{"sent":{"id":"a","tool":"s/x"}}`+"\n", nil)
 	err := os.WriteFile(filepath.Join(dir, broker.AnswersFile), nil, 0o600)
