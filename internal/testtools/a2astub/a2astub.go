@@ -27,11 +27,12 @@ type Agent struct {
 	calls    []string // the methods and paths of all requests
 	before   func(call string)
 	released chan struct{}
+	asked    chan struct{} // closed, and made anew, when a task is asked for
 }
 
 // New starts an agent with an interface of a binding.
 func New(binding a2a.TransportProtocol, streams bool) *Agent {
-	a := &Agent{released: make(chan struct{})}
+	a := &Agent{released: make(chan struct{}), asked: make(chan struct{})}
 	capabilities := a2a.AgentCapabilities{Streaming: streams}
 	handler := a2asrv.NewHandler(a, a2asrv.WithCapabilityChecks(&capabilities), a2asrv.WithLogger(slog.New(slog.DiscardHandler)))
 	speak := a2asrv.NewJSONRPCHandler(handler)
@@ -69,6 +70,10 @@ func (a *Agent) arrive(r *http.Request) {
 	}
 	a.mu.Lock()
 	a.calls = append(a.calls, call)
+	if call == "GetTask" {
+		close(a.asked)
+		a.asked = make(chan struct{})
+	}
 	before := a.before
 	a.mu.Unlock()
 	if before != nil {
@@ -150,6 +155,15 @@ func (a *Agent) end(
 		case <-ctx.Done():
 			return
 		case <-a.released:
+		}
+	case "slow": // it is over once its state was asked for
+		a.mu.Lock()
+		asked := a.asked
+		a.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return
+		case <-asked:
 		}
 	case "files":
 		odd := a2a.NewRawPart([]byte("raw"))

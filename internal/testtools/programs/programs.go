@@ -1,4 +1,4 @@
-// Package programs builds mailboxd for tests that start it, and starts programs as another user.
+// Package programs builds mailboxd for tests that start it, finds processes, and starts programs as another user.
 package programs
 
 import (
@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,22 +22,49 @@ func Build(name, mailboxd string) (program string, remove func(), err error) {
 			}
 		}
 	}
-	dir, err := os.MkdirTemp("", name)
+	dir, remove, err := Compile(name, mailboxd)
 	if err != nil {
 		return "", nil, err
 	}
-	remove = func() { _ = os.RemoveAll(dir) }
-	program = filepath.Join(dir, "mailboxd")
-	build := exec.Command("go", "build", "-o", program, mailboxd)
-	build.Stderr = os.Stderr
-	if err = os.Setenv("XDG_RUNTIME_DIR", dir); err == nil {
-		err = build.Run()
-	}
-	if err != nil {
+	if err := os.Setenv("XDG_RUNTIME_DIR", dir); err != nil {
 		remove()
-		return "", nil, fmt.Errorf("build mailboxd: %w", err)
+		return "", nil, err
 	}
-	return program, remove, nil
+	return filepath.Join(dir, "mailboxd"), remove, nil
+}
+
+// Faults have Compile build programs that may die at the points of fault.
+const Faults = "-tags=faults"
+
+// Compile builds the programs of some packages for tests that are called name, as arguments of go build say. The
+// programs are in the directory until remove is called.
+func Compile(name string, args ...string) (dir string, remove func(), err error) {
+	if dir, err = os.MkdirTemp("", name); err != nil {
+		return "", nil, err
+	}
+	remove = func() { _ = os.RemoveAll(dir) }
+	build := exec.Command("go", append([]string{"build", "-o", dir + string(filepath.Separator)}, args...)...)
+	build.Stderr = os.Stderr
+	if err := build.Run(); err != nil {
+		remove()
+		return "", nil, fmt.Errorf("build programs: %w", err)
+	}
+	return dir, remove, nil
+}
+
+// Processes returns the processes whose arguments and environment fit, but for this one. Each ends with a zero byte
+// per entry; of other users, a process has no environment.
+func Processes(fits func(command, environment string) bool) (pids []int) {
+	dirs, _ := filepath.Glob("/proc/[0-9]*") // the pattern is right
+	for _, dir := range dirs {
+		pid, _ := strconv.Atoi(filepath.Base(dir))
+		environment, _ := os.ReadFile(dir + "/environ") // of one that is gone there is none
+		command, _ := os.ReadFile(dir + "/cmdline")
+		if pid != os.Getpid() && len(command) > 0 && fits(string(command), string(environment)) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
 }
 
 // AsAnotherUser returns the program of the tests with arguments, to be run as another user. Its directory, in
