@@ -23,6 +23,7 @@ import (
 	"mailboxd/internal/running/host"
 	"mailboxd/internal/sandboxing/confine"
 	"mailboxd/internal/testtools/a2acli"
+	"mailboxd/internal/testtools/sshd"
 )
 
 // condition says what scripts may ask for: [root] is a user that may mount, [sandbox] a machine
@@ -43,6 +44,8 @@ func condition(name string) (bool, error) {
 	case "a2a":
 		_, err := a2acli.Build()
 		return err == nil, nil
+	case "sshd":
+		return sshd.Installed(), nil
 	case "nested":
 		return canNest(), nil
 	}

@@ -11,19 +11,7 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"mailboxd/internal/testtools/toolcaller"
 )
-
-func init() {
-	agents["toolserver"] = toolServer
-	agents["toolcaller"] = func() {
-		if err := toolcaller.Main(os.Args[2:]); err != nil {
-			fmt.Println(err)
-			os.Exit(1)
-		}
-	}
-}
 
 // toolServer is an MCP server. It appends the name of each tool that is called to the file log of the directory STUB_DIR, and
 // has the content of its file description as the description of its tools. Its arguments are the tools that it has; none: all.

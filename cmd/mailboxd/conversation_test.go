@@ -74,7 +74,9 @@ func hold(t *testing.T, history *txtar.Archive, killAfter int) map[string][]stri
 		kind, text, _ := strings.Cut(step, " ")
 		switch kind {
 		case ">":
-			appendLine(filepath.Join(m.dir, "box/tasks/talk.jsonl"), text)
+			if err := appendFile(filepath.Join(m.dir, "box/tasks/talk.jsonl"), text+"\n"); err != nil {
+				t.Fatal(err)
+			}
 		case "<":
 			inbox, want, _ := strings.Cut(text, " ")
 			m.awaitInbox(inbox, want)

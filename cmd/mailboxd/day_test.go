@@ -7,16 +7,19 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// dayMargin is how much of a day (UTC) a script may need that counts what a day has.
-const dayMargin = time.Minute
-
-// stayInDay begins the rest of a script at the start of the next day if today is nearly over:
-// accounts and statistics are kept by day.
+// stayInDay begins the rest of a script at the start of the next day if less of today is left than it may need, a
+// minute or what it says: accounts and statistics are kept by day, and times of earlier days are shown with their day.
 func stayInDay(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) > 0 {
-		ts.Fatalf("usage: oneday")
+	if neg || len(args) > 1 {
+		ts.Fatalf("usage: oneday [duration]")
 	}
-	if left := leftOfDay(time.Now()); left < dayMargin {
+	needs := time.Minute
+	if len(args) > 0 {
+		var err error
+		needs, err = time.ParseDuration(args[0])
+		ts.Check(err)
+	}
+	if left := leftOfDay(time.Now()); left < needs {
 		time.Sleep(left)
 	}
 }

@@ -26,6 +26,11 @@ func (c cleanTests) Run() int {
 	if err := cleanEnvironment(home); err != nil {
 		panic(err)
 	}
+	remove, err := addPrograms()
+	defer remove()
+	if err != nil {
+		panic(err)
+	}
 	time.Local = time.UTC // before any timer reads it
 	slowtest.RunAtOnce(6) // scripts wait for daemons, deadlines and files more than they compute
 	return c.M.Run()
@@ -41,7 +46,7 @@ func cleanEnvironment(home string) error {
 	own := map[string]string{"HOME": home, "LANG": "C.UTF-8", "GOCACHE": cache, "GOPATH": build.Default.GOPATH}
 	for _, variable := range os.Environ() {
 		name, value, _ := strings.Cut(variable, "=")
-		if name == "PATH" || name == "TMPDIR" || name == slowtest.Variable || strings.HasPrefix(name, "GO") {
+		if name == "PATH" || name == "TMPDIR" || name == slowtest.Variable || name == programsVariable || strings.HasPrefix(name, "GO") {
 			own[name] = value
 		}
 	}

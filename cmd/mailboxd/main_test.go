@@ -12,14 +12,14 @@ import (
 	"mailboxd/internal/stores/ledger"
 )
 
-// The test binary is mailboxd itself and its own cast of agents, so that the
+// The test binary is mailboxd itself, and plays the agents that need its packages, so that the
 // scripts run real daemons and real processes.
 func TestMain(m *testing.M) {
 	testscript.Main(cleanTests{m}, map[string]func(){
-		"mailboxd": main,
-		"agent":    func() { agents[os.Args[1]](); syscall.Exit(0) }, // os.Exit takes a second in a program built to find races
-		"editor":   editor,
-		"recorder": recorder,
+		"mailboxd":   main,
+		"otheragent": func() { otherAgents[os.Args[1]](); syscall.Exit(0) }, // os.Exit takes a second in a program built to find races
+		"editor":     editor,
+		"recorder":   recorder,
 	})
 }
 

@@ -218,7 +218,8 @@ func TestASignalEndsTheServerOfAnEditor(t *testing.T) {
 
 func TestWhatAnAgentSendsCountsAsItsChild(t *testing.T) {
 	m := newManager(t)
-	m.configure("agents: [{id: worker, exec: {command: [agent, delegate-mcp], env: [XDG_STATE_HOME, AINL_AGENT_ROOT, XDG_CONFIG_HOME]}}, {id: helper, exec: {command: [agent, ok]}}]\n")
+	m.configure("agents: [{id: worker, exec: {command: [otheragent, delegate-mcp], env: [XDG_STATE_HOME, AINL_AGENT_ROOT, XDG_CONFIG_HOME]}}, " +
+		"{id: helper, exec: {command: [agent, ok]}}]\n")
 	m.start()
 	m.run("send", "--agent", "worker", "--type", "work", "--id", "parent", "--wait")
 	var shown exhibit
@@ -258,5 +259,5 @@ func delegateAsEditor() {
 		how = "ok"
 	}
 	_, refused := call("cancel_task", `{"task_id":"parent"}`)
-	answer(fmt.Sprintf("child %s; cancel refused: %v", how, refused))
+	fmt.Printf(`{"status":"ok","output":{"summary":"child %s; cancel refused: %v","actions":[]}}`+"\n", how, refused)
 }

@@ -15,13 +15,12 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/rogpeppe/go-internal/testscript"
-	"golang.org/x/sys/unix"
 
 	"mailboxd/internal/access/client"
 )
 
 // call asks the control socket, as a program does that has only the connection:
-// agent call PATH BODY. It prints the answer.
+// otheragent call PATH BODY. It prints the answer.
 func call() {
 	web := http.Client{Transport: &http.Transport{
 		DialContext: func(context.Context, string, string) (net.Conn, error) { return dialControl(), nil },
@@ -69,7 +68,7 @@ func startSSHAgent(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("SSH_AUTH_SOCK", socket)
 }
 
-// extractProof writes the proof of a shown task to files: agent extract FILE.
+// extractProof writes the proof of a shown task to files: otheragent extract FILE.
 func extractProof() {
 	text, err := os.ReadFile(os.Args[2])
 	if err != nil {
@@ -94,7 +93,7 @@ func extractProof() {
 	}
 }
 
-// replay sends the extracted signature for another task: agent replay ID.
+// replay sends the extracted signature for another task: otheragent replay ID.
 func replay() {
 	signature, err := os.ReadFile("signature")
 	if err != nil {
@@ -113,7 +112,7 @@ func replay() {
 	call()
 }
 
-// connect opens a connection to the control socket as an editor does, and keeps it: agent connect
+// connect opens a connection to the control socket as an editor does, and keeps it: otheragent connect
 // FILE ID. The file gets the number of the process, once it is open, and the id of a task.
 func connect() {
 	conn := dialControl()
@@ -136,38 +135,4 @@ func dialControl() net.Conn {
 		panic(err)
 	}
 	return conn
-}
-
-// steal is an agent that takes over the open connection of another process, and approves a task
-// with it; both are in the file $VICTIM. Its answer has the daemon's.
-func steal() {
-	text, err := os.ReadFile(os.Getenv("VICTIM"))
-	if err != nil {
-		panic(err)
-	}
-	var pid int
-	var target string
-	if _, err := fmt.Sscan(string(text), &pid, &target); err != nil {
-		panic(err)
-	}
-	process, err := unix.PidfdOpen(pid, 0)
-	if err != nil {
-		panic(err)
-	}
-	for fd := 3; fd < 64; fd++ {
-		taken, err := unix.PidfdGetfd(process, fd, 0)
-		if err != nil {
-			continue
-		}
-		file := os.NewFile(uintptr(taken), "stolen")
-		conn, err := net.FileConn(file)
-		if err != nil {
-			continue
-		}
-		fmt.Fprintf(conn, "POST /v1/tasks/%s/approve HTTP/1.1\r\nHost: mailboxd\r\nContent-Length: 15\r\nConnection: close\r\n\r\n{\"unseen\":true}", target)
-		got, err := io.ReadAll(conn)
-		answer(fmt.Sprint(string(got), err))
-		return
-	}
-	answer("no connection to steal")
 }

@@ -17,6 +17,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"mailboxd/internal/access/client"
+	"mailboxd/internal/cli/reader"
+	"mailboxd/internal/decisions/task"
+	"mailboxd/mailbox"
 	"mailboxd/watcher"
 )
 
@@ -56,6 +60,8 @@ var vocabulary = map[string]func(*testscript.TestScript, bool, []string){
 	"recorded":   compareStream,
 	"signed":     sendSigned,
 	"a2aprogram": findA2A,
+	"machine":    startMachine,
+	"hubprogram": buildHub,
 }
 
 // sendTask appends a task line: task ID [AGENT [MEMBERS]]. Members, such as
@@ -112,10 +118,16 @@ func appendBytes(ts *testscript.TestScript, neg bool, args []string) {
 func appendTo(ts *testscript.TestScript, name, text string) {
 	path := ts.MkAbs(name)
 	ts.Check(os.MkdirAll(filepath.Dir(path), 0o700))
+	ts.Check(appendFile(path, text))
+}
+
+func appendFile(path, text string) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-	ts.Check(err)
+	if err != nil {
+		return err
+	}
 	_, err = file.WriteString(text)
-	ts.Check(errors.Join(err, file.Close()))
+	return errors.Join(err, file.Close())
 }
 
 // setSoon sets a variable to a time from now, as a JSON string: soon AT 2s.
@@ -184,17 +196,35 @@ func awaitFile(ts *testscript.TestScript, neg bool, args []string) {
 	})
 }
 
-// awaitState blocks until a task is in a state, as ps tells it.
+// awaitState blocks until a task is in a state, as ps tells it. It reads in this process, since ps again and
+// again would take a processor from what the script waits for.
 func awaitState(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: waitstate id state")
 	}
+	location, wanted := mailboxOf(ts), reader.Query{Filter: client.Filter{States: []task.State{task.State(args[1])}}}
 	await(ts, args, ts.MkAbs("."), func() bool {
-		ps := exec.Command("mailboxd", "ps", "--json", "--state", args[1])
-		ps.Env = append(os.Environ(), "AINL_AGENT_ROOT="+ts.Getenv("AINL_AGENT_ROOT"), "XDG_STATE_HOME="+ts.Getenv("XDG_STATE_HOME"), "XDG_RUNTIME_DIR="+ts.Getenv("XDG_RUNTIME_DIR"), "MAILBOXD_STATE_DIR="+ts.Getenv("MAILBOXD_STATE_DIR"))
-		out, err := ps.Output()
-		return err == nil && strings.Contains(string(out), strconv.Quote(args[0]))
+		found := false
+		err := location.Read(context.Background(), func(ctx context.Context, r *reader.Reader) error {
+			return r.Each(ctx, wanted, func(page []client.Task) error {
+				found = found || slices.ContainsFunc(page, func(t client.Task) bool { return string(t.ID) == args[0] })
+				return nil
+			})
+		})
+		return err == nil && found
 	})
+}
+
+// mailboxOf is where the mailbox of a script is, for what its environment says.
+func mailboxOf(ts *testscript.TestScript) reader.Location {
+	root := ts.Getenv("AINL_AGENT_ROOT")
+	state := ts.Getenv("MAILBOXD_STATE_DIR")
+	if state == "" {
+		slug, err := mailbox.Slug(root)
+		ts.Check(err)
+		state = filepath.Join(ts.Getenv("XDG_STATE_HOME"), "mailboxd", slug)
+	}
+	return reader.Location{Root: root, StateDir: state}
 }
 
 // awaitSuccess runs a program again until it exits with 0: until mailboxd route explain t1. Its
@@ -295,16 +325,21 @@ func processesWith(file, text string) []int {
 }
 
 // await looks until it sees what it waits for. A daemon that never gets there
-// fails the script after two minutes.
+// fails the script after two minutes. A look that takes long, such as one that starts a
+// program, is followed by a pause of twice its time.
 func await(ts *testscript.TestScript, what []string, dir string, seen func() bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	met := false
+	met, next := false, time.Now()
 	ts.Check(watcher.Watch(ctx, []string{dir}, 50*time.Millisecond, func() {
-		if !met && seen() {
-			met = true
+		began := time.Now()
+		if met || began.Before(next) {
+			return
+		}
+		if met = seen(); met {
 			cancel()
 		}
+		next = time.Now().Add(2 * time.Since(began))
 	}))
 	if !met {
 		ts.Fatalf("waited two minutes for %s", strings.Join(what, " "))

@@ -8,8 +8,6 @@ import (
 	"strings"
 )
 
-func init() { agents["reach"] = reachSockets }
-
 // reachSockets is an agent that connects to every socket of mailboxd that it can find: by
 // path, through the root and the working directory of each process, and by abstract names.
 func reachSockets() {
