@@ -67,13 +67,9 @@ const mostRunning = 1000
 
 // now shows what needs a person, and what runs.
 func (s *server) now(ctx context.Context, q question) (page, error) {
-	status, err := q.daemon.Status(ctx)
-	if err != nil {
-		return page{}, err
-	}
-	open := func(state task.State) int { return status.Open[string(state)] }
+	open := func(state task.State) int { return q.status.Open[string(state)] }
 	d := nowData{
-		Faults: status.Faults, Paused: status.Paused,
+		Faults: q.status.Faults, Paused: q.status.Paused,
 		Later: max(0, open(task.Held)-q.waits.Held), Runs: max(0, open(task.Running)-q.waits.Running), Inbox: open(task.Waiting),
 	}
 	for _, state := range view.OpenStates() {
@@ -82,6 +78,7 @@ func (s *server) now(ctx context.Context, q question) (page, error) {
 	if err := d.addOpen(ctx, q, s.opts.Approve); err != nil {
 		return page{}, err
 	}
+	var err error
 	if d.Chart, d.Done, d.Bad, err = s.activity.chart(ctx, q.reader, q.now); err != nil {
 		return page{}, err
 	}
@@ -203,10 +200,13 @@ func waitFilters() []client.Filter {
 	}
 }
 
-// waitersIn counts the tasks that wait for a person.
-func waitersIn(ctx context.Context, daemon *client.Client) (w waiters, err error) {
+// waitersIn counts the tasks that wait for a person, where there are open ones.
+func waitersIn(ctx context.Context, daemon *client.Client, open map[string]int) (w waiters, err error) {
 	counts := []*int{&w.Review, &w.Held, &w.Running, &w.Lost}
 	for i, filter := range waitFilters() {
+		if state := filter.States[0]; state != task.Done && open[string(state)] == 0 {
+			continue
+		}
 		if *counts[i], err = daemon.Count(ctx, filter); err != nil {
 			return waiters{}, err
 		}

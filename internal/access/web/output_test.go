@@ -86,6 +86,10 @@ type oldLedger struct {
 }
 
 func (o *oldLedger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if strings.HasSuffix(r.URL.Path, "/status") {
+		_ = json.MarshalWrite(w, client.Status{LastEvent: int64(len(o.events))})
+		return
+	}
 	after, _ := strconv.Atoi(r.URL.Query().Get("after"))
 	limit, _ := strconv.Atoi(r.URL.Query().Get("limit"))
 	rest := o.events[min(after, len(o.events)):]

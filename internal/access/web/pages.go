@@ -110,17 +110,29 @@ type question struct {
 	*http.Request
 	reader *reader.Reader
 	daemon *client.Client
+	status client.Status
 	now    time.Time
 	waits  waiters
 }
 
-// A showFunc gathers what a page shows. The status of the daemon was asked before.
+// A showFunc gathers what a page shows.
 type showFunc func(context.Context, question) (page, error)
 
-// page returns the handler of a page.
-func (s *server) page(show showFunc) http.HandlerFunc {
+// shown is a page and the function that gathers it.
+type shown struct {
+	show        showFunc
+	name, title string // "": known once it is gathered
+}
+
+// page returns the handler of a page. Of a page whose name and title are known, a browser gets each part as soon as that
+// is known, and begins to read and draw it while the rest is gathered.
+func (s *server) page(v shown) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		p, err := s.gather(r, show)
+		p, err := s.gather(r, v.show, func(part, left string, known page) {
+			if known.Name, known.Title = v.name, v.title; known.Name != "" && r.Header.Get("Sec-Fetch-Dest") == "document" {
+				w = s.writePart(w, r, part, left, known)
+			}
+		})
 		if err != nil {
 			s.failWith(w, r, err)
 			return
@@ -129,41 +141,83 @@ func (s *server) page(show showFunc) http.HandlerFunc {
 	}
 }
 
-// gather asks the daemon for what a page shows. Its connection has ended before the page is
-// written, so a browser that reads slowly keeps none.
-func (s *server) gather(r *http.Request, show showFunc) (page, error) {
+// gather asks the daemon for what a page shows, and calls known with each part that is known, and what is left then. Its
+// connection has ended before the last part is written, so a browser that reads slowly keeps none.
+func (s *server) gather(r *http.Request, show showFunc, known func(part, left string, p page)) (page, error) {
 	rd, daemon, err := s.opts.Location.Connect(r.Context())
 	if err != nil {
 		return page{}, err
 	}
 	defer rd.Close()
-	status, err := daemon.Brief(r.Context()) // first: what comes later is asked for by the browser
+	known("head", "body", page{})
+	status, err := daemon.Status(r.Context()) // first: what comes later is asked for by the browser
 	if err != nil {
 		return page{}, err
 	}
-	waits, err := waitersIn(r.Context(), daemon)
+	waits, err := waitersIn(r.Context(), daemon, status.Open)
 	if err != nil {
 		return page{}, err
 	}
-	p, err := show(r.Context(), question{r, rd, daemon, time.Now(), waits})
+	known("top", "rest", page{Last: status.LastEvent, Waits: waits.all()})
+	p, err := show(r.Context(), question{r, rd, daemon, status, time.Now(), waits})
 	p.Last, p.Waits = status.LastEvent, waits.all()
 	return p, err
 }
 
-// write writes a page.
+// A begunPage is the answer to a request whose browser has the beginning of the page already.
+type begunPage struct {
+	http.ResponseWriter
+	left string // the part that it lacks
+}
+
+// mostPart is how long a browser may take for a part before the last, which fits into the buffer of its connection.
+const mostPart = time.Second
+
+// writePart writes a part of a page before the last one.
+func (s *server) writePart(w http.ResponseWriter, r *http.Request, part, left string, p page) http.ResponseWriter {
+	text, err := s.text(r, part, p)
+	if err != nil {
+		return w // the whole page fails too, and says why
+	}
+	if begun, hasBegun := w.(begunPage); hasBegun {
+		w = begun.ResponseWriter
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	sent := http.NewResponseController(w)
+	_ = sent.SetWriteDeadline(time.Now().Add(mostPart)) // a test has no connection
+	_, _ = w.Write(text)
+	_ = sent.Flush()
+	return begunPage{w, left}
+}
+
+// write writes a page, or the rest of one that has begun.
 func (s *server) write(w http.ResponseWriter, r *http.Request, status int, p page) {
+	part := "layout"
+	begun, hasBegun := w.(begunPage)
+	if hasBegun {
+		w, part = begun.ResponseWriter, begun.left
+	}
+	text, err := s.text(r, part, p)
+	if err != nil {
+		http.Error(w, "show page: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(live.Slowest)) // a test has no connection
+	if !hasBegun {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.WriteHeader(status)
+	}
+	_, _ = w.Write(changedRows(text, rowsIn(r)))
+}
+
+// text returns a part of a page.
+func (s *server) text(r *http.Request, part string, p page) ([]byte, error) {
 	p.Root, p.Version, p.Approve, p.Now = s.root, s.pages.version, s.opts.Approve, cmp.Or(p.Now, time.Now())
 	p.Token, p.Here, p.Path = access.SessionOf(r).Token, r.URL.RequestURI(), r.URL.EscapedPath()
 	p.Still, p.Gone = r.Method == http.MethodPost, s.gone()
 	var text bytes.Buffer
-	if err := s.pages.templates[p.Name].ExecuteTemplate(&text, "layout", p); err != nil {
-		http.Error(w, "show page: "+err.Error(), http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(live.Slowest)) // a test has no connection
-	w.WriteHeader(status)
-	_, _ = w.Write(changedRows(visible(text.Bytes()), rowsIn(r)))
+	err := s.pages.templates[p.Name].ExecuteTemplate(&text, part, p)
+	return visible(text.Bytes()), err
 }
 
 // visible replaces the characters of a page that control how text is shown, or show nothing, by

@@ -11,6 +11,40 @@ import (
 	"mailboxd/internal/access/client"
 )
 
+func TestAPageThatHasBegunHasOneTopAndAnErrorInItsPlace(t *testing.T) {
+	all, err := newPages()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{pages: all}
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/agents", http.NoBody)
+	parts := []struct{ name, left, end string }{{"head", "body", "</script>"}, {"top", "rest", `<main id="main" tabindex="-1">`}}
+	for n := range parts {
+		for words, finish := range map[string]func(http.ResponseWriter){
+			"No agent is configured": func(w http.ResponseWriter) {
+				s.write(w, r, http.StatusOK, page{Name: "agents", Title: "Agents", Data: agentsData{}})
+			},
+			"The daemon is not running": func(w http.ResponseWriter) { s.failWith(w, r, client.ErrDown) },
+		} {
+			got := httptest.NewRecorder()
+			var w http.ResponseWriter = got
+			for _, part := range parts[:n+1] {
+				w = s.writePart(w, r, part.name, part.left, page{Name: "agents", Title: "Agents"})
+				if text := got.Body.String(); !got.Flushed || !strings.HasSuffix(strings.TrimSpace(text), part.end) {
+					t.Errorf("up to the %s, the page is %s; want that it ends with %s", part.name, text, part.end)
+				}
+			}
+			finish(w)
+			text := got.Body.String()
+			for _, once := range []string{"<!doctype html>", "</title>", "<main id=", "</html>", words} {
+				if strings.Count(text, once) != 1 {
+					t.Errorf("the page is %s; want %q once", text, once)
+				}
+			}
+		}
+	}
+}
+
 func TestAnErrorOfTheDaemonIsShownWithItsStatus(t *testing.T) {
 	all, err := newPages()
 	if err != nil {

@@ -149,12 +149,19 @@ func TestAPasskeyWithoutItsPersonDecidesNothing(t *testing.T) {
 // signsForNobody has the passkey sign without asking for its person.
 func (b *tab) signsForNobody() {
 	b.t.Helper()
-	b.do(chromedp.Evaluate[chromedp.Void](`{
-		const form = document.querySelector("form[data-passkey]"), options = JSON.parse(form.dataset.passkey);
+	b.signsAfter(`const options = JSON.parse(form.dataset.passkey);
 		options.userVerification = "discouraged";
-		form.dataset.passkey = JSON.stringify(options);
+		form.dataset.passkey = JSON.stringify(options);`)
+}
+
+// signsAfter clicks the button of a passkey after a change of its form, in one step: the page refreshes it each second.
+func (b *tab) signsAfter(change string) {
+	b.t.Helper()
+	b.do(chromedp.Evaluate[chromedp.Void](`{
+		const form = document.querySelector("form[data-passkey]");
+		` + change + `
+		form.querySelector("button").click();
 	}`))
-	b.do(chromedp.Click(`form[data-passkey] button`))
 }
 
 // TestTheDaemonRefusesAPasskeyThatVerifiedNobody has the browser sign a decision without asking
@@ -183,12 +190,7 @@ func TestASignatureOfAPasskeyDecidesNoOtherTask(t *testing.T) {
 	b.visit("/tasks/rotate-keys-eu")
 	b.do(chromedp.Click(`button[data-verb=approve]`))
 	b.sees("Use your passkey")
-	b.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`{
-		const form = document.querySelector("form[data-passkey]");
-		form.dataset.keep = ""; // a refresh of the page leaves it
-		form.dataset.passkey = %q;
-	}`, options)))
-	b.do(chromedp.Click(`form[data-passkey] button`))
+	b.signsAfter(fmt.Sprintf(`form.dataset.passkey = %q;`, options))
 	b.sees("Nothing was decided", "not of this decision")
 	w.refusal(task.KindApprovalRefused, "not of this decision")
 	for _, id := range []envelope.ID{"deploy-api-4.2", "rotate-keys-eu"} {
@@ -212,12 +214,7 @@ func TestOnlyTheLastDecisionWaitsForAPasskey(t *testing.T) {
 	if question := w.question(); !strings.Contains(question, "the task rotate-keys-eu") {
 		t.Errorf("the terminal shows %q; want rotate-keys-eu last", question)
 	}
-	b.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`{
-		const form = document.querySelector("form[data-passkey]");
-		form.dataset.keep = ""; // a refresh of the page leaves it
-		form.dataset.passkey = %q; form.action = %q;
-	}`, options, action)))
-	b.do(chromedp.Click(`form[data-passkey] button`))
+	b.signsAfter(fmt.Sprintf(`form.dataset.passkey = %q; form.action = %q;`, options, action))
 	b.sees("no decision waits for this passkey any more")
 	if row := w.details("deploy-api-4.2").Task; row.State != task.Held {
 		t.Errorf("the task is %s; want held", row.State)

@@ -161,8 +161,7 @@ func TestAWorktreeTaskIsReviewedAndAppliedWithAPasskey(t *testing.T) {
 	w.reviewing(b, "t2") // what was signed for another task's work approves nothing
 	b.do(chromedp.Click(`button[data-verb=approve]`))
 	b.sees("Use your passkey")
-	b.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`document.querySelector("form[data-passkey]").dataset.passkey = %q`, options)))
-	b.do(chromedp.Click(`form[data-passkey] button`))
+	b.signsAfter(fmt.Sprintf(`form.dataset.passkey = %q`, options))
 	b.sees("Nothing was decided", "not of this decision")
 }
 

@@ -77,8 +77,7 @@ func TestASignatureOfASendingIsNoneOfAnApproval(t *testing.T) {
 	b.visit("/tasks/deploy-api-4.2")
 	b.do(chromedp.Click(`button[data-verb=approve]`))
 	b.sees("It signs that you approve")
-	b.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`document.querySelector("form[data-passkey]").dataset.passkey = %q`, options)))
-	b.do(chromedp.Click(`form[data-passkey] button`))
+	b.signsAfter(fmt.Sprintf(`form.dataset.passkey = %q`, options))
 	b.sees("Nothing was decided", "not of this decision")
 	if row := w.details("deploy-api-4.2").Task; row.State != task.Held {
 		t.Errorf("the task is %s; want held", row.State)

@@ -137,12 +137,13 @@ func (s *server) routes() http.Handler {
 	for path := range s.pages.assets {
 		mux.HandleFunc("GET "+path, s.asset)
 	}
-	for path, show := range map[string]showFunc{
-		"/{$}": s.now, "/tasks": s.tasks, "/tasks/{id}": s.task, "/runs/{id}": s.run, "/thread/{id}": s.thread,
-		"/agents": s.agents, "/routing": s.routing, "/routing/{id}": s.route, "/budgets": s.budgets, "/events": s.events, "/decisions/{id}": s.decision,
-		"/passkey": s.newPasskey, "/send": s.sendForm, "/tasks/{id}/edit": s.editForm,
+	for path, v := range map[string]shown{
+		"/{$}": {s.now, "now", "Now"}, "/tasks": {s.tasks, "tasks", "Tasks"}, "/agents": {s.agents, "agents", "Agents"},
+		"/routing": {s.routing, "routing", "Routing"}, "/budgets": {s.budgets, "budgets", "Budgets"}, "/events": {s.events, "events", "Events"},
+		"/tasks/{id}": {show: s.task}, "/runs/{id}": {show: s.run}, "/thread/{id}": {show: s.thread}, "/routing/{id}": {show: s.route},
+		"/decisions/{id}": {show: s.decision}, "/passkey": {show: s.newPasskey}, "/send": {show: s.sendForm}, "/tasks/{id}/edit": {show: s.editForm},
 	} {
-		mux.HandleFunc("GET "+path, text(s.page(show), s.fail))
+		mux.HandleFunc("GET "+path, text(s.page(v), s.fail))
 	}
 	mux.HandleFunc("GET /live", s.streams.Limit(s.live))
 	mux.HandleFunc("POST /tasks/{id}/{verb}", s.act)

@@ -63,10 +63,11 @@ func (r *Reader) FollowEvents(ctx context.Context, daemon *client.Client, q Even
 func (r *Reader) latestEvents(ctx context.Context, q EventQuery, start int64) ([]client.Event, error) {
 	last := start
 	if q.Task == "" {
-		var err error
-		if last, err = r.lastEventBefore(ctx, func(client.Event) bool { return true }); err != nil {
+		status, err := r.Client.Brief(ctx)
+		if err != nil {
 			return nil, err
 		}
+		last = status.LastEvent
 	}
 	for window := int64(q.Tail); ; window *= 4 { // retention leaves gaps between the numbers
 		from, latest := max(start, last-window), []client.Event(nil)
@@ -105,14 +106,11 @@ func (r *Reader) eachEvent(ctx context.Context, q EventQuery, after int64, print
 	}
 }
 
-// maxEvents is more than the number of any event.
-const maxEvents = 1 << 40
-
 // lastEventBefore returns the number of the last event with a property that all earlier events
-// have too; 0 for none. It asks for single events, about 40 of them.
+// have too; 0 for none. It asks for single events: 20 of a million.
 func (r *Reader) lastEventBefore(ctx context.Context, has func(client.Event) bool) (int64, error) {
-	var failed error
-	n := sort.Search(maxEvents, func(seq int) bool {
+	status, failed := r.Client.Brief(ctx)
+	n := sort.Search(int(status.LastEvent), func(seq int) bool {
 		if failed != nil {
 			return true
 		}

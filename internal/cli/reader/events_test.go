@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,6 +22,10 @@ type history struct{}
 var firstEvent = time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)
 
 func (h history) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if strings.HasSuffix(r.URL.Path, "/status") {
+		_ = json.MarshalWrite(w, client.Status{LastEvent: 5000})
+		return
+	}
 	q := r.URL.Query()
 	after, _ := strconv.ParseInt(q.Get("after"), 10, 64)
 	limit, _ := strconv.Atoi(q.Get("limit"))
