@@ -15,6 +15,7 @@ const (
 	CauseOutputTooLarge Cause = "output_too_large" // too much output
 	CauseMemory         Cause = "out_of_memory"    // the kernel killed processes of the run because of its limit
 	CauseInterrupted    Cause = "interrupted"      // the daemon ended it
+	CauseLease          Cause = "lease"            // at a runner: the owner did not extend its lease, so another run may begin
 	CauseLost           Cause = "lost"             // the keeper was gone, so the exit is unknown
 	CausePutBack        Cause = "put_back"         // the run does not count: its agent needs a login, or its provider reached a limit
 	CauseNotStarted     Cause = "not_started"      // the agent could not be started after the setup

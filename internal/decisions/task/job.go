@@ -30,8 +30,11 @@ type Job struct {
 	Dir      string // the run directory: absolute, existing, empty before the run; "" for a worker
 	Cwd      string // the directory of the process; "": as the task and the configuration say
 	RunID    string
-	Digest   string // of the approved content; "" without approval
-	Rebooted bool   // the machine may have gone down since the run began, and lost what the run wrote
+	At       Assignment // the runner that gets it; zero: this machine
+	After    string     // the run in whose worktree this one goes on, for a runner; "": none, or that of the attempt before
+	Digest   string     // of the approved content; "" without approval
+	Lease    string     // a file that says when the run must have ended; see runner.Spec; "": none
+	Rebooted bool       // the machine may have gone down since the run began, and lost what the run wrote
 
 	Plan jsontext.Value // that content, an object; nil without approval
 
@@ -55,6 +58,10 @@ type Job struct {
 
 	// Used, unless nil, records what the tool broker of the run did.
 	Used func(Kind, ToolUse) error
+
+	// Reach, unless nil, records whether the runner of the run can be reached, and when the run counts as
+	// lost otherwise.
+	Reach func(reachable bool, until time.Time) error
 	Terms
 }
 

@@ -21,6 +21,8 @@ const (
 	RunDirectory  Reason = "run_directory"
 	Recovered     Reason = "recovered"
 	Operator      Reason = "operator"
+	Unreachable   Reason = "unreachable"
+	NoRunner      Reason = "no_runner"
 	ProviderLimit Reason = "provider_limit"
 	Children      Reason = "children"
 	Routing       Reason = "routing"
@@ -63,6 +65,11 @@ type ReasonFacts struct {
 	NeedsPerson bool  // it is listed first, because only a person ends the hold
 	Lasts       bool  // verdicts never contain it, so a verdict, a reload and a restart keep it
 	Keyed       Keyed // how long a Wait says what wakes the task
+}
+
+// AfterRun reports whether the outcome of a run may make its task wait for the reason.
+func (r Reason) AfterRun() bool {
+	return r == Reply || r == AuthRequired || r == ProviderLimit || r == Children
 }
 
 // reasons has the facts of every Reason, in the order of the constants.
@@ -114,6 +121,18 @@ var reasons = []ReasonFacts{
 		Sentence: "An operator holds it.", Remedy: "mailboxd release",
 		Needs: "release by an operator", Awaits: "an operator",
 		Next: "{release}", // no notice: a person made the hold
+	},
+	{
+		Reason:   Unreachable, // it is running
+		Sentence: "The runner that has it can't be reached.", Remedy: "mailboxd runners, or mailboxd cancel --abandon",
+		Needs: "its runner, which can't be reached", Awaits: "its runner, which can't be reached",
+		Next: "nothing; its answer arrives once the runner can be reached again",
+	},
+	{
+		Reason:   NoRunner,
+		Sentence: "No runner with room may have it.", Remedy: "mailboxd runners",
+		Needs: "a runner that may have it", Awaits: "a runner that may have it",
+		Next: "nothing; it goes on by itself once a runner that may have it has room: mailboxd runners",
 	},
 	{
 		Reason: ProviderLimit, Action: Release, // it also ends by itself

@@ -25,6 +25,8 @@ type Run struct {
 	Tokens   *int64 // nil: unknown, not 0
 	USDCents *int64
 
+	At Assignment // the runner that has it; zero: this machine
+
 	Terms Terms // the terms of its admission
 
 	Reserved envelope.Budget // what it may spend; nil amounts are unlimited
@@ -42,3 +44,24 @@ type RunName struct {
 	Task    int64
 	Attempt int
 }
+
+// A LateAnswer is an answer of a runner that came after the end of its run. It changes nothing.
+type LateAnswer struct {
+	Run     RunName
+	At      Assignment
+	Why     string          // why it came too late, for people
+	File    string          // where it is kept for review; "": nowhere
+	Status  envelope.Status // as it says; "": it can't be read
+	Summary string          // the same
+	Left    []string        // what of it isn't there, and why, for people
+}
+
+// An Assignment says which runner has a run. The zero value is a run on this machine.
+type Assignment struct {
+	Runner      string
+	Incarnation string // of the runner's journal, so that one that was lost or rolled back is known
+	Token       string // of the run; no other run has it
+}
+
+// IsRemote reports whether the run is on another machine.
+func (a Assignment) IsRemote() bool { return a.Token != "" }

@@ -21,6 +21,7 @@ type Task struct {
 	Attempt int       // the number of its latest run; 0 before the first
 	Reasons []Reason  // why it is held
 	Until   time.Time // the end of the hold or the lease; zero: none
+	Due     time.Time // when it is looked at again, as the core says; zero: at no time
 
 	Agent     string
 	Requester string
@@ -61,6 +62,11 @@ func (t Task) WaitsForBudget() bool {
 	return t.State == Held && len(t.Reasons) == 1 && t.Reasons[0].EndsWithBudget(t.Until, t.Deadline)
 }
 
+// InBackoff reports whether a task is held only for the pause before its next attempt.
+func (t Task) InBackoff() bool {
+	return t.State == Held && len(t.Reasons) == 1 && t.Reasons[0] == Capacity && !t.WaitsForBudget()
+}
+
 // LacksCallback reports whether the result of a task is in place, but a callback for it
 // failed.
 func (t Task) LacksCallback() bool { return t.State == Done && t.Put && !t.Delivered }
@@ -76,13 +82,14 @@ type Child struct {
 	Tie envelope.Tie
 }
 
-// A Change moves a task to a state. Reasons and Until replace those of the task; any other
+// A Change moves a task to a state. Reasons, Until and Due replace those of the task; any other
 // zero field keeps the task's value.
 type Change struct {
 	To      State
 	Attempt int       // the next attempt
 	Reasons []Reason  // the hold reasons
 	Until   time.Time // the end of the hold or the lease
+	Due     time.Time // when it is looked at again; the core sets it
 	Waits   []Wait    // what wakes it; those of the task stay as long as their reasons
 
 	Agent  string          // the chosen agent

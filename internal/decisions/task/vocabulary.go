@@ -55,6 +55,12 @@ const (
 
 	KindLeaseExpired Kind = "lease.expired"
 
+	KindRunAssigned    Kind = "run.assigned"
+	KindRunUnreachable Kind = "run.unreachable"
+	KindRunReachable   Kind = "run.reachable"
+	KindRunVoided      Kind = "run.voided"
+	KindRunFenced      Kind = "run.fenced"
+
 	KindWorktreeApplied   Kind = "worktree.applied"
 	KindWorktreeDiscarded Kind = "worktree.discarded"
 
@@ -102,6 +108,10 @@ const (
 	KindFileGone             Kind = "file.gone"
 	KindAgentPaused          Kind = "agent.paused"
 	KindAgentResumed         Kind = "agent.resumed"
+	KindRunnerRefused        Kind = "runner.refused"
+	KindRunnerDrained        Kind = "runner.drained"
+	KindRunnerResumed        Kind = "runner.resumed"
+	KindRunnerRemoved        Kind = "runner.removed"
 	KindControlRefused       Kind = "control.refused"
 	KindLedgerLost           Kind = "ledger.lost"
 	KindLedgerRestored       Kind = "ledger.restored"
@@ -138,6 +148,11 @@ var kinds = []kindWords{
 	{KindTaskCancelled, "The task was cancelled.", ""},
 	{KindTaskFinished, "The work on the task ended.", ""},
 	{KindLeaseExpired, "The program that claimed the task did not answer in time.", "its claim ended without an answer"},
+	{KindRunAssigned, "A runner got the run.", "a runner got it"},
+	{KindRunUnreachable, "The runner that has the run can't be reached.", "its runner can't be reached"},
+	{KindRunReachable, "The runner that has the run can be reached again.", "its runner can be reached again"},
+	{KindRunVoided, "The runner has not begun the run, and never will.", "its runner never began it"},
+	{KindRunFenced, "An answer of a runner came after the end of its run, and was kept for review only.", "a late answer was kept for review"},
 	{KindWorktreeApplied, "A person applied the work of the task to the repository that it began from.", ""},
 	{KindWorktreeDiscarded, "A person discarded the work of the task, which can't be applied any more.", ""},
 	{KindRoutingDecided, "The agent of the task was chosen.", "its agent was chosen"},
@@ -178,6 +193,10 @@ var kinds = []kindWords{
 	{KindFileGone, "A task file is gone, and lines of it may not have been read.", "a task file is gone, and some of its lines may not have been read"},
 	{KindAgentPaused, "An agent, or every agent, was paused.", ""},
 	{KindAgentResumed, "The pause of an agent, or of every agent, ended.", ""},
+	{KindRunnerRefused, "A runner isn't served any more, for the reason in the event.", ""},
+	{KindRunnerDrained, "A person lets a runner get no new tasks.", ""},
+	{KindRunnerResumed, "A person lets a runner get tasks again.", ""},
+	{KindRunnerRemoved, "A person had a runner forgotten, with what it announced.", ""},
 	{KindControlRefused, "A caller without the right to change anything tried to.", ""},
 	{KindLedgerLost, "The ledger was missing or could not be read, and a new one was started.", ""},
 	{KindLedgerRestored, "The mailbox was restored from a backup, and every open task was held.", ""},

@@ -3,6 +3,7 @@ package task
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	"mailboxd/envelope"
 )
@@ -30,6 +31,12 @@ type Waiter struct {
 	Task  int64
 	State State // Held, or Queued
 	Wait
+}
+
+// A Look says when a task is looked at again.
+type Look struct {
+	Task int64
+	At   time.Time
 }
 
 // A Key names what a held task waits for. The zero value names nothing.

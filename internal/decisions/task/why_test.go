@@ -23,6 +23,8 @@ func TestWhySaysOfEachReasonWhatAPersonCanDo(t *testing.T) {
 		task.After:         "it waits for the end of another task",
 		task.SameCommand:   "another task carries out the same command",
 		task.Routing:       "its agent is not chosen yet: mailboxd route explain",
+		task.Unreachable:   "the runner that has it can't be reached: mailboxd runners, or mailboxd cancel --abandon",
+		task.NoRunner:      "no runner with room may have it: mailboxd runners",
 		task.RunDirectory:  "something else is at the path of its run directories: move it away, then mailboxd release",
 	}
 	for _, r := range task.Reasons() {
