@@ -2,6 +2,7 @@ package envelope
 
 import (
 	"bytes"
+	"net/url"
 	"strings"
 )
 
@@ -10,6 +11,9 @@ const ArtifactPrefix = "artifact:sha256:"
 
 // digestLength is the length of a SHA-256 in hexadecimal digits.
 const digestLength = 64
+
+// FileURI returns the URI of a file.
+func FileURI(path string) string { return (&url.URL{Scheme: "file", Path: path}).String() }
 
 // ArtifactURI returns the URI of an artifact.
 func ArtifactURI(digest string) string { return ArtifactPrefix + digest }

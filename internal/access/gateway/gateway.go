@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"strings"
 	"time"
 
@@ -22,6 +21,7 @@ import (
 	"mailboxd/internal/access/web/access"
 	"mailboxd/internal/cli/exit"
 	"mailboxd/internal/cli/reader"
+	"mailboxd/internal/running/dial"
 )
 
 // Options configure the gateway.
@@ -152,8 +152,7 @@ func checkListen(opts Options) (local bool, err error) {
 	if err != nil {
 		return false, exit.With(exit.Usage, "--listen: %w; write an address and a port, such as 127.0.0.1:7070", err)
 	}
-	ip, err := netip.ParseAddr(host)
-	if host == "localhost" || err == nil && ip.IsLoopback() {
+	if dial.IsLoopback(host) {
 		return true, nil
 	}
 	senders, err := opts.Senders()

@@ -29,14 +29,14 @@ func CheckURL(text string) error {
 		return errors.New("has a user or a password: put the token in a variable, and name it as bearer_env")
 	case u.Fragment != "":
 		return errors.New("has a fragment, which is never sent: remove it")
-	case u.Scheme == "http" && !onMachine(u.Hostname()):
+	case u.Scheme == "http" && !IsLoopback(u.Hostname()):
 		return fmt.Errorf("is not encrypted: write https; http is for this machine alone, such as http://127.0.0.1:8080")
 	}
 	return nil
 }
 
-// onMachine reports whether a host is this machine by its name.
-func onMachine(host string) bool {
+// IsLoopback reports whether a host is this machine by its name.
+func IsLoopback(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && addr.IsLoopback()
 }
