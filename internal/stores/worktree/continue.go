@@ -85,7 +85,7 @@ func (s Store) sharing(c Clone) (last Clone, applied *Clone, err error) {
 
 // remake makes a directory that was removed again, for another run.
 func (s Store) remake(ctx context.Context, c *Clone, last Clone) error {
-	r, err := find(ctx, c.Source)
+	r, err := c.repository(ctx)
 	if err != nil {
 		return err
 	}
@@ -93,13 +93,7 @@ func (s Store) remake(ctx context.Context, c *Clone, last Clone) error {
 	if err != nil {
 		return err
 	}
-	if err := s.makeDir(c); err != nil {
-		return err
-	}
-	if err := s.fill(ctx, r, c, patch); err != nil {
-		return errors.Join(err, s.Remove(*c))
-	}
-	return nil
+	return s.make(ctx, r, c, patch)
 }
 
 // whole returns the difference between the commit of a clone and its files when the run ended.
@@ -112,7 +106,7 @@ func (s Store) whole(ctx context.Context, c Clone) ([]byte, error) {
 	if err != nil || len(earlier) == 0 || len(patch) == 0 {
 		return append(earlier, patch...), err
 	}
-	r, err := find(ctx, c.Source)
+	r, err := c.repository(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -22,6 +22,9 @@ type Request struct {
 	Resolved bool     // Source has no symbolic links; one that is there now was made after a check
 	Copy     []string // files and directories below the top of the source, which git need not have; see CheckCopy
 	After    *Clone   // the clone of an earlier run whose work this one goes on with; nil: none
+
+	Received *Bundle // instead of Source and Base: the commit that another machine sent; nil: none
+	Patch    []byte  // the earlier work that came with it
 }
 
 // maxListed limits the uncommitted files in a record.
@@ -35,6 +38,9 @@ const maxListed = 100
 func (s Store) Create(ctx context.Context, q Request) (Clone, error) {
 	if s.Dir == "" || s.Records == "" {
 		return Clone{}, &RepositoryError{q.Source, "there is no directory for worktrees; set worktrees_dir"}
+	}
+	if q.Received != nil {
+		return s.createReceived(ctx, q)
 	}
 	r, err := find(ctx, q.Source)
 	if err != nil {
@@ -62,19 +68,25 @@ func (s Store) Create(ctx context.Context, q Request) (Clone, error) {
 	if err := s.list(ctx, r, &c); err != nil {
 		return Clone{}, err
 	}
-	if err := s.makeDir(&c); err != nil {
-		return Clone{}, err
+	err = s.make(ctx, r, &c, patch)
+	return c, err
+}
+
+// make makes the directory of a clone with its files, or nothing.
+func (s Store) make(ctx context.Context, r repository, c *Clone, patch []byte) error {
+	if err := s.makeDir(c); err != nil {
+		return err
 	}
-	if err := s.fill(ctx, r, &c, patch); err != nil {
-		return Clone{}, errors.Join(err, s.Remove(c))
+	if err := s.fill(ctx, r, c, patch); err != nil {
+		return errors.Join(err, s.Remove(*c))
 	}
-	return c, nil
+	return nil
 }
 
 // start returns the start commit of a clone, and the patch that it begins with.
 func (s Store) start(ctx context.Context, r repository, base string, after *Clone) (commit string, patch []byte, err error) {
 	if after != nil && after.Source == r.top {
-		if patch, err = s.Patch(*after); err == nil {
+		if patch, err = s.whole(ctx, *after); err == nil {
 			return after.Commit, patch, nil
 		}
 	}
@@ -109,6 +121,9 @@ func cloneName(top string) string {
 
 // makeDir makes the empty directory of a clone, and its record.
 func (s Store) makeDir(c *Clone) error {
+	if err := os.MkdirAll(s.Records, 0o700); err != nil {
+		return fmt.Errorf("make directory of worktrees: %w", err)
+	}
 	if err := os.Mkdir(filepath.Dir(c.Dir), 0o700); err != nil {
 		return fmt.Errorf("make directory of worktree: %w", err)
 	}

@@ -56,7 +56,7 @@ func (s Store) Diff(ctx context.Context, c Clone) (Diff, error) {
 	if err := checkFiles(c.Dir); err != nil {
 		return Diff{}, err
 	}
-	r, err := find(ctx, c.Source)
+	r, err := c.repository(ctx)
 	if err != nil {
 		return Diff{}, err
 	}

@@ -111,31 +111,11 @@ var errTooLong = errors.New("output is too long")
 
 // runAtMost returns the output of a command that prints at most a number of bytes.
 func (g git) runAtMost(ctx context.Context, most int64, args ...string) ([]byte, error) {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	var stderr bytes.Buffer
-	cmd := g.command(ctx, nil, args...)
-	cmd.Stderr = &stderr
-	stdout, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
+	var text bytes.Buffer
+	if _, err := g.runTo(ctx, &text, most, args...); err != nil {
+		return nil, err
 	}
-	if err != nil {
-		return nil, commandError(ctx, args[0], &stderr, err)
-	}
-	text, err := io.ReadAll(io.LimitReader(stdout, most+1))
-	long := int64(len(text)) > most
-	if long {
-		stop()
-	}
-	failed := cmd.Wait()
-	switch {
-	case long:
-		return nil, errTooLong
-	case err != nil || failed != nil:
-		return nil, commandError(ctx, args[0], &stderr, errors.Join(err, failed))
-	}
-	return text, nil
+	return text.Bytes(), nil
 }
 
 // maxStderr limits what an error quotes.

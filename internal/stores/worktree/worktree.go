@@ -35,6 +35,8 @@ import (
 type Store struct {
 	Dir     string // of the clones
 	Records string // private: <run id>.json, and git directories of our own
+
+	Received string // private: repositories of commits that other machines sent; "": none
 }
 
 // A Clone is the clone that one run works in.
@@ -56,6 +58,8 @@ type Clone struct {
 	Submodules  []string          `json:"submodules,omitempty"`   // which the clone has as empty directories
 	Copied      []string          `json:"copied,omitempty"`       // files and directories of the source that are no work of the run
 	NotCopied   []string          `json:"not_copied,omitempty"`   // paths below Copied that the clone doesn't have, with the reasons
+
+	Received bool `json:"received,omitempty"` // Source has commits that another machine sent, and no working tree
 
 	Prepared bool `json:"prepared,omitempty"` // the setup of a run in Dir has succeeded
 
