@@ -10,15 +10,12 @@ import (
 
 // RunAtOnce sets how many parallel tests of a package run at the same time. It is for the TestMain of a
 // package whose tests mostly wait: for a disk, a process or a timer. What was given as -parallel counts.
-// Slow tests compute more, so it sets at most three where they were asked for, and nothing with -race.
+// Slow tests compute more, so it sets at most three where they were asked for, and with -race, too.
 func RunAtOnce(tests int) {
 	if !flag.Parsed() {
 		flag.Parse()
 	}
-	if withRace {
-		return
-	}
-	if Enabled() {
+	if withRace || Enabled() {
 		tests = min(tests, 3)
 	}
 	given := false

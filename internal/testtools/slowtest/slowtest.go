@@ -5,7 +5,7 @@
 //	SLOW_TESTS=1 go test ./...  everything: also comparisons of builds, long runs under load, and
 //	                            the slow tests with browsers and other programs
 //
-// .ci/run runs the second with -race, and without it the packages that have slow tests once more.
+// .ci/run runs the second with -race, and then the slow tests without it.
 //
 // A script of cmd/mailboxd has the condition [short] for the first.
 package slowtest
