@@ -19,20 +19,20 @@ import (
 // rows is the import table: a package imports only from rows below its own. An entry is a package
 // with those in its folder, unless they have an entry of their own, and these import each other.
 var rows = [][]string{
-	{"cmd/mailboxd", "internal/testtools", "bench"}, // wiring, and what tests and measures the whole
-	{"internal/operating"},                          // configuration, daemon, and checks of the installation
-	{"internal/access/gateway"},                     // A2A clients, which read as commands do
-	{"internal/access/web"},                         // the page, which reads as commands do
-	{"internal/cli"},                                // commands
-	{"internal/stores/bundle"},                      // the evidence of a run, from the ledger and for verifiers
-	{"watcher", "internal/access"},                  // ways in
-	{"dispatch"},                                    // engine: commands of people, and the next step after each change
-	{"dispatch/intake"},                             // engine: lines of task files
-	{"dispatch/executor"},                           // engine: runs
-	{"dispatch/exchange"},                           // engine: requests and messages
-	{"dispatch/outbox"},                             // engine: results and notifications
-	{"dispatch/store"},                              // engine: tasks
-	{"internal/cli/view"},                           // words for people
+	{"cmd/mailboxd", "cmd/mailboxd-hub", "internal/testtools", "bench"}, // wiring, and what tests and measures the whole
+	{"internal/operating"},         // configuration, daemon, and checks of the installation
+	{"internal/access/gateway"},    // A2A clients, which read as commands do
+	{"internal/access/web"},        // the page, which reads as commands do
+	{"internal/cli"},               // commands
+	{"internal/stores/bundle"},     // the evidence of a run, from the ledger and for verifiers
+	{"watcher", "internal/access"}, // ways in
+	{"dispatch"},                   // engine: commands of people, and the next step after each change
+	{"dispatch/intake"},            // engine: lines of task files
+	{"dispatch/executor"},          // engine: runs
+	{"dispatch/exchange"},          // engine: requests and messages
+	{"dispatch/outbox"},            // engine: results and notifications
+	{"dispatch/store"},             // engine: tasks
+	{"internal/cli/view"},          // words for people
 	{"internal/running", "internal/stores/retention"},
 	{"mailbox", "internal/stores", "internal/access/client"},
 	{"internal/sandboxing"},
@@ -76,19 +76,26 @@ func modulePath() string {
 var owners = map[string][]string{
 	"github.com/fsnotify/fsnotify":                           {"watcher", "internal/running/toolcall", "internal/running/acp"},
 	"github.com/coder/acp-go-sdk":                            {"internal/running/acp"},
-	"github.com/spf13/cobra":                                 {"cmd/mailboxd"},
-	"github.com/spf13/cobra/doc":                             {"cmd/mailboxd"},
+	"github.com/spf13/cobra":                                 {"cmd/mailboxd", "cmd/mailboxd-hub"},
+	"github.com/spf13/cobra/doc":                             {"cmd/mailboxd", "cmd/mailboxd-hub"},
 	"github.com/spf13/viper":                                 {"internal/operating/config"},
-	"internal/operating/config":                              {"cmd/mailboxd", "internal/operating/daemon", "internal/operating/registry"},
-	"database/sql":                                           {"internal/stores/ledger"},
-	"modernc.org/sqlite":                                     {"internal/stores/ledger"},
+	"database/sql":                                           {"internal/stores/ledger", "internal/operating/runnerdaemon"},
+	"modernc.org/sqlite":                                     {"internal/stores/ledger", "internal/operating/runnerdaemon"},
 	"github.com/secure-systems-lab/go-securesystemslib/dsse": {"internal/stores/bundle"},
 	"github.com/Masterminds/semver/v3":                       {"internal/decisions/route"},
 	"golang.org/x/crypto/ssh":                                {"internal/access/proof"},
 	"github.com/santhosh-tekuri/jsonschema/v6":               {"internal/running/schema"},
+	"internal/operating/config": {
+		"cmd/mailboxd", "internal/operating/daemon", "internal/operating/registry", "internal/operating/runnerdaemon",
+	},
 	"github.com/modelcontextprotocol/go-sdk/mcp": {
 		"internal/access/mcpserver", "internal/running/external", "internal/running/broker", "internal/testtools/toolcaller", "bench",
 	},
+	"github.com/nats-io/nats-server/v2/server":  {"internal/operating/hub"},
+	"github.com/nats-io/nats.go":                {"internal/running/carrier", "bench"}, // bench counts messages
+	"github.com/nats-io/nats.go/jetstream":      {"internal/running/carrier"},
+	"github.com/nats-io/nkeys":                  {"internal/running/carrier", "internal/operating/hub"},
+	"internal/operating/hub":                    {"cmd/mailboxd-hub"},
 	"github.com/a2aproject/a2a-go/v2/a2asrv":    {"internal/access/gateway", "internal/testtools/a2astub"},
 	"github.com/a2aproject/a2a-go/v2/a2aclient": {"internal/running/remote"},
 	"github.com/bluekeyes/go-gitdiff/gitdiff":   {"internal/access/web"},
@@ -148,7 +155,7 @@ func judge(from, imported string) string {
 // and envelope alone, and nothing of the standard library that reaches the system,
 // waits or draws lots. They ask no clock.
 var pure = []string{
-	"internal/decisions/core", "internal/decisions/conversation", "internal/decisions/policy",
+	"internal/decisions/core", "internal/decisions/conversation", "internal/decisions/policy", "internal/decisions/fleet",
 	"internal/decisions/route", "internal/decisions/sign", "internal/decisions/task", "internal/running/transcript", "internal/stores/seal",
 }
 

@@ -29,7 +29,7 @@ var taskMemory = map[string]string{
 	"schedule.backlog.atLimit":           "the part of the queue whose requesters have no slot",
 	"schedule.backlog.lines":             "the queue, by requester and priority",
 	"schedule.line.items":                "the queue, in order",
-	"schedule.clockTimers.next":          "when each task is looked at again, and when its pause ends on the boot clock; tasks.until says most of it",
+	"schedule.Timers.soon":               "pauses before another look at a task, after a fault or between attempts; tasks.due has the times of day",
 	"schedule.WorkerPool.jobs":           "ends of runs that are being written",
 	"store.History.marks":                "what of a conversation the last run got",
 	"store.Performance.agents":           "how the latest runs of each agent ended, for the choice of agents; a query on runs at the start",
@@ -63,8 +63,8 @@ var otherMemory = strings.Fields(`
 	outbox.Callbacks.Mu
 	outbox.Publisher.endings outbox.Publisher.missing outbox.Publisher.roots
 	schedule.DutyQueue.Added schedule.DutyQueue.empty schedule.DutyQueue.mu schedule.Limits.mu schedule.Queue.changed schedule.Queue.mu
-	schedule.Queue.room schedule.Queue.work schedule.Timers.changed schedule.WorkerPool.idle
-	schedule.WorkerPool.over schedule.WorkerPool.workers schedule.clockTimers.mu
+	schedule.Queue.room schedule.Queue.work schedule.Timers.changed schedule.Timers.mu schedule.WorkerPool.idle
+	schedule.WorkerPool.over schedule.WorkerPool.workers
 	store.Counts.accepted store.Counts.ended store.Counts.mu store.Counts.runs store.FaultLog.mu store.FaultLog.now
 	store.Options.RefRoots store.Pauses.Changing store.Pauses.Holding store.Pauses.agents
 	store.Pauses.mu store.Performance.mu store.Presence.agents store.Presence.mu store.RecentRuns.mu

@@ -14,6 +14,7 @@ import (
 	"mailboxd/dispatch/intake"
 	"mailboxd/dispatch/outbox"
 	"mailboxd/dispatch/store"
+	"mailboxd/internal/decisions/task"
 	"mailboxd/internal/running/runner"
 	"mailboxd/internal/running/schedule"
 	"mailboxd/internal/stores/retention"
@@ -123,12 +124,12 @@ const workersPerSlot = 4
 // delay the deadlines of other tasks.
 const maxDue = 64
 
-// reevaluateDue reevaluates each task when its timer fires, until ctx ends. It never
+// reevaluateDue reevaluates each task that is due, until ctx ends. It never
 // reevaluates one task twice at the same time, since a second call of its callback may hang too.
 func (d *Dispatcher) reevaluateDue(ctx, work context.Context) {
 	var inProgress sync.Map // by Seq
 	slots := make(chan struct{}, maxDue)
-	d.Timers.Serve(ctx, func(seq int64, now bool) {
+	d.Timers.Serve(ctx, d.dueRows, func(seq int64, now bool) {
 		if _, busy := inProgress.LoadOrStore(seq, true); busy {
 			d.again(seq, now)
 			return
@@ -145,6 +146,15 @@ func (d *Dispatcher) reevaluateDue(ctx, work context.Context) {
 			d.reevaluate(work, seq)
 		})
 	})
+}
+
+// dueRows is ledger.Reader.DueTasks, and reports its faults.
+func (d *Dispatcher) dueRows(ctx context.Context, after task.Look, limit int) ([]task.Look, error) {
+	rows, err := d.Ledger.DueTasks(ctx, after, limit)
+	if err != nil && ctx.Err() == nil {
+		d.FaultLog.Report(store.Judging, task.Task{}, err)
+	}
+	return rows, err
 }
 
 // again has a task checked after a pause, since it is being checked just now.

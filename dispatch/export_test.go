@@ -47,7 +47,7 @@ func (d *Dispatcher) Reevaluate(ctx context.Context, seq int64) { d.steps.reeval
 func (d *Dispatcher) PausedNow(agent string) bool { return d.Pauses.Has(agent) }
 
 // RingNow has the deadline of a task checked now.
-func (d *Dispatcher) RingNow(seq int64) { d.Timers.Set(seq, time.Now()) }
+func (d *Dispatcher) RingNow(seq int64) { d.Timers.After(seq, 0) }
 
 // LoseSteps has the steps that follow from transactions not taken when lost says so, as if the daemon had
 // been killed when a transaction was durable. It is called before Serve.

@@ -38,14 +38,18 @@ func (st *steps) onCommitted(ctx context.Context, follow store.Consequences) {
 		st.checkDependents(ctx, task.Task{Seq: parent})
 	}
 	for _, m := range follow.Moves {
-		if changesOnlyLease(m) {
-			st.admitNext(ctx, m.After)
-			continue
+		lease := changesOnlyLease(m)
+		if !lease {
+			st.enter(m.After)
+			defer st.leave(m.Before) // last: the engine must not look idle in between
+			st.Timers.EndBackoff(m.Before.Seq)
 		}
-		st.enter(m.After)
-		defer st.leave(m.Before) // last: the engine must not look idle in between
-		st.Timers.EndBackoff(m.Before.Seq)
-		st.onMoved(ctx, m)
+		st.Timers.Written(m.After.Seq, m.After.Due)
+		if lease {
+			st.admitNext(ctx, m.After)
+		} else {
+			st.onMoved(ctx, m)
+		}
 	}
 	for _, c := range follow.Cancels {
 		st.Canceller.CancelFor(ctx, task.Task{Seq: c.Task}, c.From, c.Message)
@@ -58,6 +62,7 @@ func (st *steps) onCommitted(ctx context.Context, follow store.Consequences) {
 // onMoved takes the next step of one task.
 func (st *steps) onMoved(ctx context.Context, m store.Move) {
 	row := m.After
+	st.runnerHasRoom(m.Before, false) // before a runner may refuse it again
 	if m.Before.Seq == 0 && row.State != task.Done {
 		st.Info(row).Int("revision", row.Revision).Str("state", string(row.State)).Msg("task accepted")
 	}

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"mailboxd/dispatch/executor"
 	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
 	"mailboxd/internal/decisions/conversation"
@@ -18,10 +17,9 @@ import (
 // daemon.
 func (st *steps) enter(row task.Task) {
 	switch {
-	case !store.InBackoff(row):
 	case row.WaitsForBudget():
 		st.Queue.AddBlocked()
-	default:
+	case row.InBackoff():
 		st.Queue.AddBusy()
 	}
 }
@@ -29,20 +27,17 @@ func (st *steps) enter(row task.Task) {
 // leave ends what enter counted, when the next step of the task is known.
 func (st *steps) leave(row task.Task) {
 	switch {
-	case !store.InBackoff(row):
 	case row.WaitsForBudget():
 		st.Queue.RemoveBlocked()
-	default:
+	case row.InBackoff():
 		st.Queue.Done()
 	}
 }
 
-// onHeld sets the timer of the next evaluation of a held task.
+// onHeld begins the pause of a held task, and has it looked at if what it waits for may have happened.
 func (st *steps) onHeld(ctx context.Context, row task.Task) {
-	if store.InBackoff(row) && !row.WaitsForBudget() {
+	if row.InBackoff() {
 		st.Timers.StartBackoff(row.Seq, min(time.Until(row.Until), store.LongestPause)) // the limit covers a clock that was set meanwhile
-	} else {
-		st.Timers.Set(row.Seq, row.Until)
 	}
 	if core.Unbound(row) {
 		st.router.wake()
@@ -50,14 +45,14 @@ func (st *steps) onHeld(ctx context.Context, row task.Task) {
 	if st.executor.NeedlesslyPaused(row) {
 		st.Timers.Now(row.Seq) // the pause ended while the task was judged
 	}
+	if st.runnerHasRoom(row, true) {
+		st.Timers.Now(row.Seq) // it got room before the task was held
+	}
 	if slices.Contains(row.Reasons, task.After) {
 		st.checkAfter(ctx, row)
 	}
 	if slices.Contains(row.Reasons, task.ResultInvalid) {
 		st.Timers.After(row.Seq, store.SettlePause) // the file may be gone by then
-	}
-	if row.WaitsForBudget() {
-		st.Timers.Set(row.Seq, executor.Midnight(time.Now())) // the daily budgets start again then
 	}
 }
 
@@ -90,14 +85,10 @@ func (st *steps) advance(ctx context.Context, row task.Task) {
 	defer st.Messenger.NotifyLaterOf(row)
 	switch row.State {
 	case task.Queued:
-		st.Timers.Set(row.Seq, row.Deadline)
 		st.inbox.enqueue(row)
 	case task.Held:
 		st.onHeld(ctx, row)
-	case task.Waiting:
-		st.Timers.Set(row.Seq, core.Earliest(row.Deadline, row.Until))
 	case task.Review:
-		st.Timers.Set(row.Seq, row.Until)
 		if st.Box.HasResult(row.ID) {
 			st.Timers.Now(row.Seq) // a file placed during the run
 		}
@@ -136,7 +127,7 @@ func (st *steps) ReevaluateAll() {
 
 // reevaluateSoon evaluates a held task again, unless it is in backoff.
 func (st *steps) reevaluateSoon(row task.Task) {
-	if !store.InBackoff(row) || row.WaitsForBudget() {
+	if !row.InBackoff() {
 		st.Timers.Now(row.Seq)
 	}
 }
@@ -206,7 +197,6 @@ func (st *steps) reevaluateTask(ctx context.Context, row task.Task, t envelope.T
 			return err
 		}
 		if cleared {
-			st.Timers.Set(row.Seq, verdict.Deadline)
 			return nil // it is in the queue already
 		}
 	}
@@ -232,5 +222,5 @@ func (st *steps) reevaluateHeld(ctx context.Context, row task.Task, t envelope.T
 		st.router.wakeDue()
 		return true, nil
 	}
-	return store.InBackoff(row) && !row.WaitsForBudget() && st.Timers.InBackoff(row.Seq), nil // it was only for its result file
+	return row.InBackoff() && st.Timers.InBackoff(row.Seq), nil // it was only for its result file
 }

@@ -112,7 +112,7 @@ func (ib *inboxes) reevaluateWaiting(ctx context.Context, row task.Task) error {
 			return err
 		}
 	}
-	ib.Timers.Set(row.Seq, core.Earliest(run.Terms.Deadline, row.Until))
+	ib.LookAt(row, core.Earliest(run.Terms.Deadline, row.Until))
 	ib.putInInbox(ctx, row)
 	return nil
 }

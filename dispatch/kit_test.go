@@ -58,6 +58,7 @@ type engine struct {
 	ran     sync.Map       // how often each task was run, *atomic.Int32 by its id
 	log     journal
 	writing sync.WaitGroup // to the ledger, beside the engine
+	runners *store.Runners // of the agent far; nil: none
 	killed  death          // what becomes of the steps that follow from transactions
 	stop    func()         // has serving end
 	end     func()         // waits for that as well, and lets go of all; once more does nothing
@@ -168,6 +169,8 @@ func (e *engine) functions() store.Agents {
 		ApprovalTTL: func() time.Duration { return e.ttl },
 		Candidates:  e.routes,
 		Protocol:    e.protocol(),
+		IsRemote:    func(agent string) bool { return e.runners != nil && agent == far },
+		Runners:     e.runners,
 	}
 }
 
@@ -257,13 +260,13 @@ func (e *engine) awaitWork(id string) task.Task {
 	return row
 }
 
-// until looks, whenever the state directory changes, until it sees what it waits for.
+// until looks, whenever the state directory or a result changes, until it sees what it waits for.
 func (e *engine) until(what string, seen func() bool) {
 	e.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	met := false
-	e.must(watcher.Watch(ctx, []string{e.parts.State.Path()}, 20*time.Millisecond, func() {
+	e.must(watcher.Watch(ctx, []string{e.parts.State.Path(), e.parts.Box.ResultsDir()}, 20*time.Millisecond, func() {
 		if !met && seen() {
 			met = true
 			cancel()

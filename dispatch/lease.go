@@ -65,7 +65,6 @@ func (le *leases) Claim(ctx context.Context, agent string, by core.By, claimer C
 	}
 	if found {
 		le.Log(lease.Task).Info().Str("by", by.Who).Time("until", lease.Until).Msg("task claimed")
-		le.Timers.Set(lease.Task.Seq, lease.Until)
 	}
 	return lease, found, nil
 }
@@ -125,7 +124,6 @@ func (le *leases) Renew(ctx context.Context, id envelope.ID, agent, token string
 	if err != nil {
 		return time.Time{}, fmt.Errorf("renew the lease of %s: %w", id, err)
 	}
-	le.Timers.Set(row.Seq, until)
 	return until, nil
 }
 

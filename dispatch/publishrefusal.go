@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"context"
-	"time"
 
 	"mailboxd/dispatch/store"
 	"mailboxd/internal/decisions/task"
@@ -41,7 +40,7 @@ func (st *steps) publishRefusal(ctx context.Context, seq int64) {
 		var err error
 		if row, err = st.Ledger.Task(ctx, seq); err != nil {
 			st.FaultLog.Report(store.Judging, row, err)
-			st.Timers.Set(seq, time.Now().Add(store.RetryPause))
+			st.Timers.After(seq, store.RetryPause)
 			return
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"mailboxd/envelope"
 	"mailboxd/internal/decisions/task"
 	"mailboxd/internal/running/runner"
@@ -228,6 +230,18 @@ func TestADirectoryInThePlaceOfAResultInReviewIsToldOnce(t *testing.T) {
 	e.must(e.Approve(t.Context(), "t1", ada, ""))
 	e.await("t1", task.Done)
 	e.wantResult("t1", "done, revision 1")
+}
+
+func TestAConflictThatSeveralFindIsToldOnce(t *testing.T) {
+	e := inReview(t)
+	row := e.row("t1")
+	e.must(os.Mkdir(filepath.Join(e.parts.Box.ResultsDir(), "t1.json"), 0o700))
+	var finders errgroup.Group
+	for range 8 {
+		finders.Go(func() error { return e.ReconsiderReview(t.Context(), row) })
+	}
+	e.must(finders.Wait())
+	e.wantEvent("t1", "result.conflict")
 }
 
 // Killed between any two steps, the same steps are made again.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -103,6 +104,41 @@ func TestAFreeAgentIsChosenForTheTaskWithTheHighestPriority(t *testing.T) {
 		if row := e.row(id); row.State != task.Held {
 			t.Errorf("%s is %s; want it held, while the agents work", id, row.State)
 		}
+	}
+	close(finish)
+}
+
+// The budget of the day becomes free between the decisions about two tasks that wait for it.
+func TestABudgetThatBecomesFreeGoesToTheTaskThatWaitsLongest(t *testing.T) {
+	e, _, finish := newRoutingEngine(t)
+	e.limit = func(string) int { return 3 }
+	e.judge = func(asked envelope.Task, _ time.Time) task.Verdict {
+		return task.Verdict{Admit: true, Terms: task.Terms{
+			Budget: asked.Budget, Accounts: []task.Account{{Owner: "agent:a", Limit: tokens(10)}},
+		}}
+	}
+	var third atomic.Bool // its decision is the next one
+	e.routes = func(asked envelope.Task) (store.Candidates, bool) {
+		if asked.ID == "third" && third.CompareAndSwap(true, false) {
+			finish <- struct{}{}
+			e.await("first", task.Done)
+		}
+		return store.Candidates{All: []route.Candidate{{ID: "a", Slots: 3}}, Timeout: time.Hour}, true
+	}
+	e.start()
+	e.send("first", "a", budget(10))
+	e.await("first", task.Running)
+	for _, id := range []string{"second", "third"} {
+		e.send(id, "*", budget(10))
+		e.await(id, task.Held)
+	}
+	third.Store(true)
+	e.send("fourth", "*", budget(10)) // has all of them looked at
+	e.until("a task got the budget", func() bool {
+		return slices.ContainsFunc([]string{"second", "third", "fourth"}, func(id string) bool { return e.row(id).State == task.Running })
+	})
+	if row := e.row("second"); row.State != task.Running {
+		t.Errorf("second is %s; want it running: it has waited longest", row.State)
 	}
 	close(finish)
 }

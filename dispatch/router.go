@@ -94,6 +94,7 @@ func (rt *router) choose(ctx, work context.Context, p pass) error {
 		before[id] = rt.load(id)
 	}
 	load := func(agent string) int { return max(before[agent], rt.load(agent)) }
+	chooser := store.Chooser{Reader: rt.Reader, UsedUp: map[string]string{}}
 	now := time.Now()
 	for row, err := range rt.Reader.HeldOf(ctx, envelope.Everybody) {
 		if err != nil {
@@ -107,7 +108,7 @@ func (rt *router) choose(ctx, work context.Context, p pass) error {
 		if !free && !isDue && !p.all || !core.Unbound(row) {
 			continue
 		}
-		if row, err := rt.decide(work, row.Seq, load); err != nil && ctx.Err() == nil {
+		if row, err := rt.decide(work, chooser, row.Seq, load); err != nil && ctx.Err() == nil {
 			rt.FaultLog.Report(store.Judging, row, err)
 			rt.Timers.After(row.Seq, store.RetryPause)
 		}
@@ -116,12 +117,12 @@ func (rt *router) choose(ctx, work context.Context, p pass) error {
 }
 
 // decide chooses the agent of a task, or refuses the task, or sets when to decide again.
-func (rt *router) decide(ctx context.Context, seq int64, load func(agent string) int) (task.Task, error) {
+func (rt *router) decide(ctx context.Context, ch store.Chooser, seq int64, load func(agent string) int) (task.Task, error) {
 	row, t, findings, err := rt.Reader.Load(ctx, seq)
 	if err != nil || !core.Unbound(row) || len(core.Lasting(row.Reasons)) > 0 {
 		return row, err
 	}
-	r, request, v, err := store.Chooser{Reader: rt.Reader}.Choose(ctx, row, t, findings, load)
+	r, request, v, err := ch.Choose(ctx, row, t, findings, load)
 	if err != nil {
 		return row, err
 	}

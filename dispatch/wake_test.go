@@ -14,6 +14,7 @@ import (
 
 	"mailboxd/envelope"
 	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/running/schedule"
 	"mailboxd/internal/testtools/slowtest"
 )
 
@@ -45,6 +46,7 @@ var wakes = map[task.Reason]wake{
 	task.RunDirectory:  {starts: 1, hold: heldForObstacle, end: func(s *sleeper) { s.finish(); releases(s) }},
 	task.Recovered:     {starts: 1, hold: heldAsRecovered, end: releases},
 	task.Operator:      {starts: 1, hold: heldByOperator, end: releases},
+	task.NoRunner:      {starts: 1, hold: heldForRunner, end: func(s *sleeper) { s.finish() }},
 	task.ProviderLimit: {starts: 1, hold: heldForLimit, end: releases},
 	task.Children:      {starts: 1, hold: heldForChild, end: func(s *sleeper) { s.finish() }},
 	task.Routing:       {starts: 1, hold: heldForAgent, end: func(s *sleeper) { s.finish() }},
@@ -65,6 +67,9 @@ var wakes = map[task.Reason]wake{
 // nothing else has followed.
 func TestWhatEndsAHoldStartsItsTaskOnce(t *testing.T) {
 	for _, reason := range task.Reasons() {
+		if reason == task.Unreachable {
+			continue // the task is running: TestARunGoesOnWhileItsRunnerCannotBeReached
+		}
 		w, known := wakes[reason]
 		if !known {
 			t.Errorf("nothing says how a hold for %s ends", reason)
@@ -209,6 +214,18 @@ func heldByOperator(t *testing.T) *sleeper {
 	s.must(s.Hold(t.Context(), "t1", me))
 	s.must(s.Resume(t.Context(), "quick", me))
 	s.until("only the operator holds it", func() bool { return slices.Equal(s.row("t1").Reasons, []task.Reason{task.Operator}) })
+	return s
+}
+
+// heldForRunner has a task wait for a runner that may have it.
+func heldForRunner(t *testing.T) *sleeper {
+	e, d := farEngine(t, 1, quick)
+	d.unfit = &schedule.UnfitError{Why: "runner gpu-1 takes at most internal"}
+	e.start()
+	s := &sleeper{engine: e, id: "t1"}
+	s.finish = func() { e.RunnerHasRoom(d.fit()) }
+	e.send("t1", far)
+	e.await("t1", task.Held)
 	return s
 }
 

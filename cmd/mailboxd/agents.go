@@ -95,6 +95,8 @@ func viewOf(c *config.Config, e config.Entry, m config.Agent) view.Agent {
 	switch {
 	case b.Inbox != nil:
 		v.Binding, v.Inbox, v.Concurrency = "inbox", b.Inbox.File, 0
+	case b.Remote != nil:
+		v.Binding = "remote"
 	case b.Service != nil:
 		v.Binding, v.Service = b.Service.Section(), b.Service.URL
 		if b.Service.Server != "" {

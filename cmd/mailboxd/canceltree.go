@@ -16,6 +16,7 @@ import (
 type treeCancel struct {
 	cmd      *cobra.Command
 	with, no bool // the flags
+	abandon  bool
 }
 
 // add adds the flags to the command.
@@ -23,7 +24,9 @@ func (tc *treeCancel) add(cmd *cobra.Command) *cobra.Command {
 	tc.cmd = cmd
 	cmd.Flags().BoolVar(&tc.with, "tree", false, "cancel the open tasks below it too")
 	cmd.Flags().BoolVar(&tc.no, "no-tree", false, "leave the open tasks below it, and do not ask")
+	cmd.Flags().BoolVar(&tc.abandon, "abandon", false, "end a task whose runner can't be reached, without waiting for the runner")
 	cmd.MarkFlagsMutuallyExclusive("tree", "no-tree")
+	cmd.MarkFlagsMutuallyExclusive("tree", "abandon")
 	return cmd
 }
 
@@ -46,7 +49,11 @@ func (tc *treeCancel) cancel(daemon *client.Client, ctx context.Context, id enve
 		}
 		return tree.Task, err
 	}
-	task, err := daemon.Cancel(ctx, id, request)
+	end := daemon.Cancel
+	if tc.abandon {
+		end = daemon.Abandon
+	}
+	task, err := end(ctx, id, request)
 	if err != nil {
 		return task, err
 	}

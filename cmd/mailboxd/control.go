@@ -31,7 +31,11 @@ func taskVerbs(g *globals) []*cobra.Command {
 		tree.add(taskVerb{
 			"cancel", "End a task and its run",
 			"End a task with the status cancelled, and end all processes of its run. Cancel\nreturns when no process is left. After --timeout it returns with exit code 5, and\nthe daemon goes on ending the run.\n\n" +
-				"Tasks that its runs asked for go on, unless they end with it by themselves.\n--tree cancels them too, and all tasks below them. Without a flag, cancel asks at\na terminal; elsewhere it lists the tasks that stay open.",
+				"Tasks that its runs asked for go on, unless they end with it by themselves.\n" +
+				"--tree cancels them too, and all tasks below them. Without a flag, cancel asks at\n" +
+				"a terminal; elsewhere it lists the tasks that stay open.\n\n" +
+				"A run on a runner that can't be reached may go on there. --abandon ends its task\n" +
+				"now, as lost; an answer that comes later is kept for review and changes nothing.",
 			"  mailboxd cancel nightly-report --reason 'wrong input'\n  mailboxd cancel nightly-report --tree", tree.cancel,
 		}.command(g, 30*time.Second)),
 		taskVerb{

@@ -2,7 +2,11 @@ package main
 
 import (
 	"cmp"
+	"errors"
+	"io/fs"
+	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -43,6 +47,7 @@ The exit code is 1 if there is a problem.`,
 func doctorOptionsOf(g *globals) doctor.Options {
 	o := doctor.Options{Config: cmp.Or(g.config, config.DefaultPath(), "$HOME/.config/mailboxd/config.yaml")}
 	o.Build, _ = runner.BuildID(version())
+	o.Runner = ownRunner()
 	found, err := config.Examine(g.config, g.root)
 	cfg := found.Config
 	if err == nil {
@@ -75,4 +80,22 @@ func doctorOptionsOf(g *globals) doctor.Options {
 		o.Agents = append(o.Agents, doctor.Agent{Binding: a.Binding, Problem: a.Problem()})
 	}
 	return o
+}
+
+// ownRunner reads the configuration of the runner of this machine; nil without one.
+func ownRunner() *doctor.Runner {
+	file := config.DefaultRunnerPath()
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	cfg, err := config.LoadRunner(file)
+	r := &doctor.Runner{File: file, Err: err, MinFree: cfg.MinFree}
+	if err == nil {
+		r.State, r.Err = cfg.StateDir()
+	}
+	if r.Err == nil {
+		why, _ := os.ReadFile(filepath.Join(r.State, config.NoJobsFile)) // none: its daemon gives it tasks
+		r.NoJobs = strings.TrimSpace(string(why))
+	}
+	return r
 }

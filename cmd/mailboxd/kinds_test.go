@@ -22,6 +22,10 @@ var notInScripts = []string{
 	// The answer has to stay unreadable for 15 minutes:
 	// TestATaskWhoseAnswerStaysUnreadIsHeldUntilItsReleaseReadsIt in package dispatch.
 	"hold reason " + string(task.AnswerUnread),
+	// They need a runner that is cut off, answers late, or takes less than a task needs: package dispatch and internal/running/owner.
+	"hold reason " + string(task.Unreachable), "hold reason " + string(task.NoRunner),
+	"event kind " + string(task.KindRunUnreachable), "event kind " + string(task.KindRunReachable),
+	"event kind " + string(task.KindRunVoided), "event kind " + string(task.KindRunFenced),
 	// The attempts at a callback take ten minutes:
 	// TestAReleaseHasAnAbandonedCallbackMadeOnce in package dispatch.
 	"event kind " + string(task.KindCallbackAbandoned),

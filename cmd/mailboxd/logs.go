@@ -76,15 +76,16 @@ func (f *logsFlags) logs(cmd *cobra.Command, d *reader.Reader, id envelope.ID) e
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stat(run.Dir); errors.Is(err, fs.ErrNotExist) {
-		return exit.With(exit.Failed, "run %d of %s has no directory: it is a worker's, or older than retention.runs keeps; see: %s", run.Attempt, id, view.Command("show", id))
-	}
 	t := f.tail(cmd, run.Dir)
 	defer t.Close()
-	if f.follow {
+	if f.follow { // a run at a runner has a directory once it has written something
 		err = t.Follow(ctx, func() bool { return hasEnded(d.Location, id, run) })
 	} else {
 		err = t.Copy()
+	}
+	if _, missing := os.Stat(run.Dir); err == nil && ctx.Err() == nil && errors.Is(missing, fs.ErrNotExist) {
+		err = exit.With(exit.Failed, "run %d of %s has no directory: it is a worker's, has written nothing at its runner, "+
+			"or is older than retention.runs keeps; see: %s", run.Attempt, id, view.Command("show", id))
 	}
 	return errors.Join(err, t.Close())
 }

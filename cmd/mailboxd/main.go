@@ -128,7 +128,7 @@ file for each task, with approvals, budgets and a record of everything.`,
 	cmd.AddCommand(approveCommand(g), denyCommand(g), reloadCommand(g))
 	cmd.AddCommand(diffCommand(g), applyCommand(g), discardCommand(g), schemaCommand(g), replayCommand(g), routeCommand(g))
 	cmd.AddCommand(backupCommand(g), restoreCommand(g), moveCommand(g), statsCommand(g), auditCommand(g), keysCommand(g))
-	cmd.AddCommand(exportCommand(g), verifyCommand(), artifactCommand(g), gatewayCommand(g))
+	cmd.AddCommand(exportCommand(g), verifyCommand(), artifactCommand(g), gatewayCommand(g), runnersCommand(g), runnerCommand(g))
 	cmd.AddCommand(taskVerbs(g)...)
 	cmd.AddCommand(agentVerbs(g)...)
 	completeArgs(g, cmd)

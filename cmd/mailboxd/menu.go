@@ -17,7 +17,7 @@ var commandGroups = []struct {
 	{"Start here", []string{"demo", "init", "serve", "service", "doctor"}},
 	{"Tasks", []string{"ask", "send", "again", "edit", "wait", "result", "ps", "web", "show", "logs", "diff", "events", "thread", "trace", "replay"}},
 	{"Decisions", []string{"approve", "deny", "apply", "discard", "hold", "release", "cancel", "retry", "reply"}},
-	{"Agents", []string{"agents", "route", "budget", "stats", "pause", "resume", "drain", "mcp", "gateway", "prompt"}},
+	{"Agents", []string{"agents", "route", "budget", "stats", "pause", "resume", "drain", "runners", "mcp", "gateway", "runner", "prompt"}},
 	{"Maintenance", []string{
 		"config", "reload", "lint", "schema", "gc", "backup", "restore", "move", "audit", "keys", "export", "verify", "artifact",
 		"completion", "man", "version", "help",

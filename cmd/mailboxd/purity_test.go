@@ -80,6 +80,7 @@ var pure = map[string][]string{
 var steering = []string{
 	"cancel", "hold", "release", "retry", "pause", "resume", "drain", "approve", "deny",
 	"agents test", "reload", "config diff", "apply", "discard", "edit", "restore", "route test", "route explain", "route replay",
+	"runners", "runners drain", "runners resume", "runners remove",
 }
 
 func TestAskedForJSONEveryVerbPrintsNothingElse(t *testing.T) {

@@ -72,6 +72,5 @@ func (cp *Completer) ReevaluateFollower(ctx context.Context, row task.Task, t en
 		late := envelope.Finding{Kind: envelope.DeadlineExceeded, Field: "deadline", Message: "is over"}
 		return cp.Reader.Apply(ctx, row, t, task.Verdict{Findings: envelope.Findings{late}})
 	}
-	cp.Timers.Set(row.Seq, row.Deadline)
 	return nil
 }

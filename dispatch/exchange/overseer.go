@@ -363,7 +363,6 @@ func (ov *Overseer) reevaluateOversight(ctx context.Context, row task.Task) (boo
 	why := "its overseer has not approved of it"
 	switch {
 	case ok && !core.IsPast(row.Until, time.Now()):
-		ov.Timers.Set(row.Seq, row.Until)
 		return true, nil
 	case ok:
 		why = fmt.Sprintf("%s did not approve of it by %s", open.Agent, row.Until.UTC().Format(time.RFC3339))

@@ -104,7 +104,7 @@ func (pr *PlacedResults) waitForOperator(ctx context.Context, row task.Task, set
 		return nil
 	}
 	if row.State == task.Waiting && now.Before(settled) {
-		pr.Timers.Set(row.Seq, settled) // its agent may still be writing
+		pr.LookAt(row, settled) // its agent may still be writing
 		return nil
 	}
 	settledNow, until := !now.Before(settled), settled

@@ -21,9 +21,7 @@ func (ov *Overseer) ReevaluateReview(ctx context.Context, row task.Task) error {
 	if overseen, err := ov.reevaluateOversight(ctx, row); overseen || err != nil {
 		return err
 	}
-	now := time.Now()
-	if !core.IsPast(row.Until, now) {
-		ov.Timers.Set(row.Seq, row.Until)
+	if !core.IsPast(row.Until, time.Now()) {
 		return nil
 	}
 	q, err := ov.Reader.About(ctx, row)

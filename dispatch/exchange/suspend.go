@@ -176,7 +176,7 @@ func (cp *Completer) ReevaluateSuspended(ctx context.Context, row task.Task, t e
 	if !v.Admit {
 		return cp.Reader.Apply(ctx, row, t, v)
 	}
-	cp.Timers.Set(row.Seq, core.Earliest(v.Deadline, until))
+	cp.LookAt(row, core.Earliest(v.Deadline, until))
 	return nil
 }
 

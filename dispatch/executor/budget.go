@@ -3,7 +3,6 @@ package executor
 import (
 	"context"
 	"slices"
-	"time"
 
 	"mailboxd/dispatch/store"
 	"mailboxd/envelope"
@@ -83,6 +82,3 @@ func (p *Preparer) budgetsOf(ctx context.Context, row task.Task) (keys []task.Ke
 	}
 	return keys, true, err
 }
-
-// Midnight returns when the next daily budgets begin.
-func Midnight(now time.Time) time.Time { return now.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour) }

@@ -2,6 +2,7 @@ package executor
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"mailboxd/dispatch/exchange"
@@ -30,6 +31,10 @@ func (x *Executor) Worker(take, work context.Context) {
 		if !ok {
 			return
 		}
+		if it.Remote {
+			x.Finishing.Go(func() { x.attempt(take, work, it) }) // it waits for another machine, and takes no worker
+			continue
+		}
 		x.attempt(take, work, it)
 	}
 }
@@ -40,10 +45,13 @@ func (x *Executor) attempt(take, ctx context.Context, it schedule.Item) {
 	run, row, job, err := x.nextRun(ctx, it)
 	if err != nil || job.RunID == "" {
 		x.endRun(run)
+		x.dropPlace(it)
 		x.Queue.Release(it)
-		if err != nil {
+		if err != nil && !errors.Is(err, errNoPlace) {
 			x.FaultLog.Report(store.Starting, row, err)
-			x.requeueLater(ctx, it)
+		}
+		if err != nil {
+			x.requeueAfter(ctx, it, err)
 		}
 		x.holdPaused(ctx, it.Agent)
 		x.Queue.Done()
@@ -64,6 +72,9 @@ func (x *Executor) attempt(take, ctx context.Context, it schedule.Item) {
 	switch o, cancelled := run.NeverBegun(job); {
 	case outcome.Void == nil:
 		x.FaultLog.Clear(store.Starting)
+		if it.Remote {
+			x.FaultLog.Clear(store.Sending)
+		}
 	case cancelled:
 		outcome = o
 	}
@@ -78,6 +89,12 @@ func (x *Executor) attempt(take, ctx context.Context, it schedule.Item) {
 // logs the start before the worker has it.
 func (x *Executor) runAgent(ctx context.Context, run *store.Run, row task.Task, job task.Job) task.Outcome {
 	started := func() { x.Info(row).Int("attempt", job.Attempt).Msg("agent started") }
+	if job.At.IsRemote() {
+		return x.Agents.Run(run.Ctx, job, func(runner.Process) { // of another machine
+			started()
+			x.FaultLog.Clear(store.Sending)
+		})
+	}
 	if job.Dir == "" {
 		started()
 	}
@@ -110,6 +127,16 @@ func (x *Executor) wrapUp(ctx context.Context, run *store.Run, row task.Task, j 
 	defer x.Queue.Done()
 	defer x.Canceller.StopAgain(ctx, run)
 	defer x.endRun(run)
+	if unsent, is := errors.AsType[*schedule.UnsentError](o.Void); is {
+		x.dropPlace(run.Item)
+		x.requeueUnsent(ctx, row, unsent)
+		return
+	}
+	if o.Void != nil && j.At.IsRemote() {
+		x.restartRemote(ctx, row, o.Void)
+		x.settle(ctx, row, j, o)
+		return
+	}
 	if o.Void != nil {
 		x.requeueFailedStart(ctx, row, o.Void)
 		return
@@ -117,6 +144,7 @@ func (x *Executor) wrapUp(ctx context.Context, run *store.Run, row task.Task, j 
 	if o, read := x.readAnswer(ctx, run, row, j, o); read {
 		x.finish(ctx, row, j.Terms, o)
 	}
+	x.settle(ctx, row, j, o)
 }
 
 // endRun removes a run from the current runs. Requests of the run may still be unread.
@@ -137,6 +165,7 @@ func (x *Executor) requeueFailedStart(ctx context.Context, row task.Task, err er
 // requeueUnbegun queues a task again whose run was intended when the daemon stopped, unless it was
 // cancelled meanwhile.
 func (x *Executor) requeueUnbegun(ctx context.Context, run *store.Run, row task.Task, j task.Job) {
+	x.dropPlace(run.Item)
 	x.Queue.Release(run.Item)
 	x.Finishing.Go(func() {
 		defer x.Queue.Done()
@@ -151,22 +180,12 @@ func (x *Executor) requeueUnbegun(ctx context.Context, run *store.Run, row task.
 }
 
 // voidIntent voids the intent of a run that never began, and queues the task again after a
-// pause. Other tasks continue before the pause. It removes the directory after the intent:
-// without its directory, an intent does not show whether the run began.
+// pause. Other tasks continue before the pause.
 func (x *Executor) voidIntent(ctx context.Context, row task.Task, pause time.Duration) {
-	var follow store.Consequences
-	err := x.Persist(ctx, row, func() (err error) {
-		follow, err = x.Writer.Commit(context.WithoutCancel(ctx), func(tx *store.Transaction) error {
-			_, _, err := x.Writer.DecideOn(tx, row.Seq, false, &core.Void{Task: row.Seq, Attempt: row.Attempt})
-			return err
-		})
-		return err
-	})
-	if err != nil || len(follow.Moves) == 0 {
+	follow, moved := x.void(ctx, row)
+	if !moved {
 		return
 	}
-	fault.Point("unstarted")
-	x.removeRunDir(row, row.Attempt)
 	if pause > 0 {
 		now, later := follow.Pause()
 		x.Writer.OnCommitted(ctx, now)
@@ -177,4 +196,22 @@ func (x *Executor) voidIntent(ctx context.Context, row task.Task, pause time.Dur
 		follow = later
 	}
 	x.Writer.OnCommitted(ctx, follow)
+}
+
+// void removes the intent of a run that never began, and then its directory: without its directory,
+// an intent does not show whether the run began. It reports whether the task is queued again.
+func (x *Executor) void(ctx context.Context, row task.Task) (follow store.Consequences, moved bool) {
+	err := x.Persist(ctx, row, func() (err error) {
+		follow, err = x.Writer.Commit(context.WithoutCancel(ctx), func(tx *store.Transaction) error {
+			_, _, err := x.Writer.DecideOn(tx, row.Seq, false, &core.Void{Task: row.Seq, Attempt: row.Attempt})
+			return err
+		})
+		return err
+	})
+	if err != nil || len(follow.Moves) == 0 {
+		return follow, false
+	}
+	fault.Point("unstarted")
+	x.removeRunDir(row, row.Attempt)
+	return follow, true
 }

@@ -37,7 +37,7 @@ func (p *Preparer) Intend(ctx context.Context, row task.Task, j *task.Job, to ta
 	if err != nil {
 		return row, false, fmt.Errorf("start %s: %w", row.ID, err)
 	}
-	if answer != nil && j.Dir != "" {
+	if answer != nil && j.Dir != "" && !j.At.IsRemote() {
 		p.removeRunDir(row, j.Attempt) // before the next attempt, which may get the same directory
 	}
 	p.Writer.OnCommitted(ctx, follow)
@@ -62,8 +62,8 @@ func (p *Preparer) Intend(ctx context.Context, row task.Task, j *task.Job, to ta
 // IntendIn is Intend in its transaction, which may run again. It returns the answer of the
 // core.
 func (p *Preparer) IntendIn(tx *store.Transaction, row task.Task, began bool, j *task.Job, c core.Intend) (answer, err error) {
-	run := task.Run{Task: row.Seq, Attempt: j.Attempt, ID: j.RunID, Intent: time.Now(), Boot: runner.Boot(), Terms: j.Terms}
-	if j.Dir != "" {
+	run := task.Run{Task: row.Seq, Attempt: j.Attempt, ID: j.RunID, Intent: time.Now(), Boot: runner.Boot(), Terms: j.Terms, At: j.At}
+	if j.Dir != "" && !j.At.IsRemote() {
 		run.Boot = runner.Evidence(j.Dir)
 	}
 	c.Task, c.Attempt, c.Agent, c.Request, c.Run = row.Seq, row.Attempt, row.Agent, j.Task, run

@@ -40,9 +40,15 @@ func (p *Preparer) prepare(ctx context.Context, it schedule.Item, run *store.Run
 		return row, task.Job{}, err
 	}
 	unknown, err := p.makeRunDir(&job)
+	if err == nil && it.Remote && len(unknown) == 0 {
+		job.At, err = p.assign(it, row, job)
+	}
 	if err != nil {
 		if unfitErr, ok := errors.AsType[*mailbox.UnfitError](err); ok {
 			err = p.holdObstructed(ctx, row, unfitErr)
+		}
+		if unfit, ok := errors.AsType[*schedule.UnfitError](err); ok {
+			err = p.holdUnplaced(ctx, row, unfit)
 		}
 		return row, task.Job{}, err
 	}
@@ -52,7 +58,9 @@ func (p *Preparer) prepare(ctx context.Context, it schedule.Item, run *store.Run
 	}
 	began, moved, err := p.Intend(ctx, row, &job, task.Running)
 	if err != nil {
-		p.Unused.Keep(job.Dir)
+		if !it.Remote {
+			p.Unused.Keep(job.Dir)
+		}
 		return row, task.Job{}, err
 	}
 	if !moved {
@@ -185,7 +193,8 @@ func InParallel[T any](list []T, do func(T)) {
 // holdObstructed holds a task that can't have a run directory until Release, because only a person
 // can move away what is in its place.
 func (p *Preparer) holdObstructed(ctx context.Context, row task.Task, why *mailbox.UnfitError) error {
-	held, err := p.Writer.DecideIfCurrent(ctx, store.TaskLoader(row.Seq, false, false), &core.HoldObstructed{Task: row.Seq, Attempt: row.Attempt, Why: why.Reason})
+	c := &core.HoldQueued{Task: row.Seq, Attempt: row.Attempt, Reason: task.RunDirectory, Why: why.Reason}
+	held, err := p.Writer.DecideIfCurrent(ctx, store.TaskLoader(row.Seq, false, false), c)
 	if held {
 		p.Log(row).Error().Err(why).Msg("run directory cannot be made; task held until it is released")
 	}
@@ -197,6 +206,7 @@ func (p *Preparer) addReports(ctx context.Context, run *store.Run, row task.Task
 	p.Meters.Measure(run, row, j)
 	j.Report = p.Messenger.Reporting(ctx, row)
 	p.addCalls(ctx, row, j)
+	p.addReach(ctx, row, j)
 }
 
 // requeueLater puts an item back into the queue after a pause.

@@ -28,6 +28,10 @@ func (x *Executor) RecoverRun(ctx context.Context, row task.Task) error {
 		Dir: x.State.RunDir(row.ID, row.Revision, row.Attempt), RunID: recorded.ID, Allowance: recorded.Reserved, Terms: recorded.Terms,
 		Rebooted: recorded.Boot == "" || !strings.HasPrefix(recorded.Boot, runner.Boot()),
 	}
+	if recorded.At.IsRemote() {
+		x.recoverRemote(ctx, row, recorded, job)
+		return nil
+	}
 	same := recorded.Boot != "" && recorded.Boot == runner.Evidence(job.Dir) // otherwise the directory was not synced, so a missing file proves nothing
 	switch {
 	case !x.Agents.HasDir(row.Agent):
@@ -37,23 +41,22 @@ func (x *Executor) RecoverRun(ctx context.Context, row task.Task) error {
 		return x.startAfresh(ctx, row)
 	}
 	x.Log(row).Info().Int("attempt", row.Attempt).Msg("run of an earlier daemon found")
-	it := schedule.Item{Seq: row.Seq, Agent: row.Agent, Requester: row.Requester}
+	x.await(ctx, schedule.Item{Seq: row.Seq, Agent: row.Agent, Requester: row.Requester}, row, job)
+	return nil
+}
+
+// await keeps the slots of a run of an earlier daemon until it is over, and takes its outcome.
+func (x *Executor) await(ctx context.Context, it schedule.Item, row task.Task, job task.Job) {
 	x.Queue.Adopt(it)
 	run := x.Runs.Begin(ctx, it)
 	run.Began.Store(true)
 	x.Publisher.GuardRun(run, row, job)
 	x.addReports(ctx, run, row, &job)
 	x.Finishing.Go(func() {
-		defer x.Queue.Done()
-		defer x.Canceller.StopAgain(ctx, run)
-		defer x.endRun(run)
 		outcome := run.Conclude(x.Agents.Recover(run.Ctx, job))
 		x.Queue.Release(it)
-		if outcome, read := x.readAnswer(ctx, run, row, job, outcome); read {
-			x.finish(ctx, row, job.Terms, outcome)
-		}
+		x.wrapUp(ctx, run, row, job, outcome)
 	})
-	return nil
 }
 
 // startAfresh queues a task whose run never began; runner.Void has made sure that it never

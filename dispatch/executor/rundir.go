@@ -3,6 +3,7 @@ package executor
 import (
 	"errors"
 	"io/fs"
+	"os"
 
 	"mailboxd/dispatch/exchange"
 	"mailboxd/envelope"
@@ -51,6 +52,12 @@ func (p *Preparer) makeRunDir(j *task.Job) (unknown []string, err error) {
 	}
 	for {
 		j.Attempt++
+		if p.Agents.IsRemote != nil && p.Agents.IsRemote(j.Task.Agent) {
+			j.Dir = p.State.RunDir(j.Task.ID, j.Revision, j.Attempt) // made when there is something to write
+			if _, err := os.Lstat(j.Dir); errors.Is(err, fs.ErrNotExist) {
+				return unknown, nil
+			}
+		}
 		dir, err := p.NewRunDir(j.Task.ID, j.Revision, j.Attempt)
 		if err == nil {
 			j.Dir = dir

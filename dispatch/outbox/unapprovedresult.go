@@ -50,8 +50,10 @@ func (pb *Publisher) Guard(ctx context.Context, row task.Task) error {
 	return pb.ConflictOnce(ctx, row)
 }
 
-// ConflictOnce is conflict for a waiting task, once for the time that it waits.
+// ConflictOnce is conflict for a waiting task, once for the time that it waits, also if several goroutines find
+// the file.
 func (pb *Publisher) ConflictOnce(ctx context.Context, row task.Task) error {
+	defer pb.ResultLocks.Lock(row.ID)()
 	events, err := pb.Ledger.History(ctx, row.ID, maxEventsOfWait)
 	if err != nil {
 		return err
@@ -110,7 +112,7 @@ func (pb *Publisher) refuseLocked(ctx context.Context, row task.Task) (gone bool
 	hash := hex.EncodeToString(sum[:])
 	if age := time.Since(info.ModTime()); age >= 0 && age < store.Writing {
 		if _, valid := store.AsResult(row, content); !valid {
-			pb.Timers.Set(row.Seq, info.ModTime().Add(store.Writing))
+			pb.LookAt(row, info.ModTime().Add(store.Writing))
 			return false, nil
 		}
 	}

@@ -102,12 +102,13 @@ func (f *FaultLog) end(key string) bool {
 	return found
 }
 
-// Rejecting, Starting, Reading, Judging, Delivering, Restoring and Notifying are the faults
+// Rejecting, Starting, Sending, Reading, Judging, Delivering, Restoring and Notifying are the faults
 // that other packages report. The text is the message of the log.
 const (
 	taking     = "no tasks can be taken in"
 	Rejecting  = "dead letters cannot be appended"
 	Starting   = "tasks cannot be started"
+	Sending    = "jobs cannot be sent to runners"
 	recording  = "ledger cannot be written"
 	Reading    = "answers cannot be read"
 	Judging    = "tasks cannot be looked at"
@@ -118,7 +119,7 @@ const (
 )
 
 // forAll lists the faults that concern all tasks, although each is logged with the first task.
-var forAll = []string{taking, Rejecting, Starting, recording, Judging, Delivering, Restoring, Notifying}
+var forAll = []string{taking, Rejecting, Starting, Sending, recording, Judging, Delivering, Restoring, Notifying}
 
 // Shared returns the faults that concern more than one task, or a task file, oldest first.
 func (f *FaultLog) Shared() []Fault {

@@ -4,15 +4,9 @@ import (
 	"context"
 	"iter"
 	"math"
-	"slices"
 
 	"mailboxd/internal/decisions/task"
 )
-
-// InBackoff reports whether a task is held only for a pause between attempts.
-func InBackoff(row task.Task) bool {
-	return row.State == task.Held && slices.Equal(row.Reasons, []task.Reason{task.Capacity})
-}
 
 // BeforeAll is the position before those of all tasks.
 var BeforeAll = task.Position{Priority: math.MaxInt32}

@@ -20,9 +20,9 @@ func (rd *Reader) Judge(t envelope.Task, findings envelope.Findings, now time.Ti
 	}
 	t = artifactReader{rd}.raise(context.Background(), t)
 	if t.Agent == envelope.Everybody && rd.Agents.Candidates != nil {
-		return judgeAfter(rd, t, Chooser{rd}.judgeUnbound(t, findings, now), now)
+		return judgeAfter(rd, t, Chooser{Reader: rd}.judgeUnbound(t, findings, now), now)
 	}
-	return judgeAfter(rd, t, Chooser{rd}.judgeFit(t, rd.judgeFor(t, findings, now)), now)
+	return judgeAfter(rd, t, Chooser{Reader: rd}.judgeFit(t, rd.judgeFor(t, findings, now)), now)
 }
 
 // judgeFor is Judge for a task and the agent that it names.
@@ -206,14 +206,13 @@ func (rd *Reader) Apply(ctx context.Context, row task.Task, t envelope.Task, v t
 		return nil
 	}
 	if same, err := rd.holdsAlready(ctx, row, v); same || err != nil {
-		rd.Timers.Set(row.Seq, row.Until)
 		return err
 	}
 	began, err := rd.Ran(ctx, row)
 	if err != nil {
 		return err
 	}
-	if why := (Chooser{rd}).whyUnbind(row, t, v); why != "" && !began {
+	if why := (Chooser{Reader: rd}).whyUnbind(row, t, v); why != "" && !began {
 		_, err = rd.Writer.DecideIfCurrent(ctx, TaskLoader(row.Seq, false, true), &core.Unbind{Task: row.Seq, Seen: core.See(row), Why: why})
 		return err
 	}

@@ -32,6 +32,10 @@ type Agents struct {
 	Known   func(agent string) bool                            // whether the agent exists: it may be paused, and its requests belong to its runs
 	Mode    func(envelope.Control) envelope.Mode               // how strictly a control of the engine is enforced: lineage
 
+	// IsRemote reports whether the runs of an agent are on runners, and Runners gives them to these. nil: no run is.
+	IsRemote func(agent string) bool
+	Runners  *Runners
+
 	// Inbox is where an agent fetches its tasks. Answer makes the outcome of a job from a
 	// submitted answer, or says why the bytes are no answer.
 	Inbox  func(agent string) Inbox
@@ -53,6 +57,16 @@ type Agents struct {
 	Candidates func(t envelope.Task) (c Candidates, ok bool)
 
 	Protocol Protocol // the dialects and the rules of the agents' messages
+}
+
+// Runners give runs to programs on other machines. Agents.Run and Agents.Recover wait for these runs.
+type Runners struct {
+	Free    func(agent string) bool                                         // a runner has room for a run
+	Take    func(agent string) (grant any)                                  // takes that room; nil: there is none any more
+	Assign  func(grant any, seq int64, j task.Job) (task.Assignment, error) // which run gets the room; schedule.ErrNoRoom, *schedule.UnfitError: none
+	Held    func(seq int64, held bool) (room bool)                          // a task that Assign refused is held, or isn't any more; room: for it
+	Drop    func(grant any)                                                 // gives back the room of a run not sent; nothing for one that was
+	Settled func(at task.Assignment)                                        // the end of the run is durable
 }
 
 // Candidates are the agents among which one is chosen for a task.

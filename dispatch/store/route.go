@@ -13,7 +13,10 @@ import (
 )
 
 // A Chooser chooses the agents of tasks that name none.
-type Chooser struct{ *Reader }
+type Chooser struct {
+	*Reader
+	UsedUp map[string]string // why an agent's budget of the day had nothing left for an earlier task of a pass; nil: not kept
+}
 
 // candidates returns the agents for a task, narrowed to what they announced.
 func (ch Chooser) candidates(t envelope.Task) (Candidates, bool) {
@@ -170,7 +173,7 @@ func (ch Chooser) Choose(ctx context.Context, row task.Task, t envelope.Task, fi
 		v = core.Held(task.Verdict{Admit: true, Findings: findings, Terms: task.Terms{Deadline: t.Deadline}}, task.Routing)
 		v.Until = core.Earliest(expiry, r.Until)
 		if slices.ContainsFunc(r.Excluded, func(e route.Exclusion) bool { return e.Filter == "budget" }) {
-			v.Until = core.Earliest(v.Until, now.UTC().Truncate(24*time.Hour).Add(24*time.Hour)) // the budgets of the day start again
+			v.Until = core.Earliest(v.Until, core.Midnight(now)) // the budgets of the day start again
 		}
 	}
 	v.Until = v.Until.Truncate(time.Microsecond) // as the ledger keeps it
@@ -229,17 +232,25 @@ func (ch Chooser) gather(ctx context.Context, row task.Task, all []route.Candida
 	return nil
 }
 
-// spent says that an agent's budget of the day is used up, or "".
+// spent says that an agent's budget of the day is used up, or "". What becomes free during a pass of the router
+// counts in the next one, or a task would get it before those ahead of it.
 func (ch Chooser) spent(ctx context.Context, agent string, accounts []task.Account, now time.Time) (string, error) {
 	at := slices.IndexFunc(accounts, func(a task.Account) bool { return a.Owner == "agent:"+agent })
 	if at < 0 {
 		return "", nil
 	}
+	if why := ch.UsedUp[agent]; why != "" {
+		return why, nil
+	}
 	b, err := ch.Ledger.Balance(ctx, accounts[at].Owner, task.Day(now))
 	if err != nil {
 		return "", err
 	}
-	return core.UsedUp(accounts[at].Limit, b), nil
+	why := core.UsedUp(accounts[at].Limit, b)
+	if ch.UsedUp != nil {
+		ch.UsedUp[agent] = why
+	}
+	return why, nil
 }
 
 // failedBefore returns the agents that failed at the task which a task replaces: the operator

@@ -33,6 +33,9 @@ type Shared struct {
 // NewShared makes the shared state, with no agent paused.
 func NewShared(parts Parts, agents Agents, opts Options) *Shared {
 	queue := schedule.NewQueue(opts.Workers, opts.Queue, opts.PerRequester, agents.Limit)
+	if r := agents.Runners; r != nil {
+		queue.Places = &schedule.Places{IsRemote: agents.IsRemote, Free: r.Free, Take: r.Take}
+	}
 	return &Shared{
 		Parts:       parts,
 		Agents:      agents,
@@ -70,6 +73,13 @@ func (s *Shared) Persist(ctx context.Context, row task.Task, try func() error) e
 			return err
 		case <-time.After(RetryPause):
 		}
+	}
+}
+
+// LookAt has a task looked at again when its row does not say that time; zero: at no time.
+func (s *Shared) LookAt(row task.Task, at time.Time) {
+	if !at.IsZero() && !at.Equal(row.Due) {
+		s.Timers.After(row.Seq, time.Until(at))
 	}
 }
 

@@ -46,6 +46,8 @@ type Options struct {
 
 	Cards func() []client.Card // what the configuration says that agents can do; nil: nothing
 
+	Runners RunnerTable // the zero value has none
+
 	Reload     func() client.ConfigDiff // reads the configuration again
 	ConfigDiff func() client.ConfigDiff // compares the configuration with its file
 

@@ -60,7 +60,7 @@ func (d *Server) Metrics(ctx context.Context) ([]metrics.Metric, error) {
 	if !oldest.IsZero() {
 		families = append(families, gauge("mailboxd_oldest_queued_timestamp_seconds", "When the oldest queued task was accepted; absent without one.", sample(seconds(oldest))))
 	}
-	return append(families, d.counted()...), nil
+	return slices.Concat(families, d.opts.Runners.metrics(), d.counted()), nil
 }
 
 // counted returns the counters since the start.

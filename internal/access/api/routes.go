@@ -35,6 +35,8 @@ func (d *Server) routes() []route {
 		switch r.path {
 		case "/status":
 			reading[i].do = d.status
+		case "/runners":
+			reading[i].do = runnerRoutes{d}.list
 		case "/tasks/{id}", "/asked":
 			reading[i].do = d.markingOwn(r.do)
 		}
@@ -44,7 +46,7 @@ func (d *Server) routes() []route {
 			client.PageRequest{}, client.PageVerdict{}, judging{d}.judgePage},
 		{"POST", "/gateway", "Judges a process that asks `mailboxd gateway` for something, and records a refusal.", "",
 			client.GatewayRequest{}, client.PageVerdict{}, judging{d}.judgeGateway},
-	}, d.routing(), d.controls(), d.workRoutes(), d.sendingRoutes(), d.decisions(), d.fetching())
+	}, d.routing(), d.controls(), d.workRoutes(), d.sendingRoutes(), d.decisions(), d.fetching(), runnerRoutes{d}.routes())
 }
 
 // routes is the part of the API that only reads the ledger.
@@ -66,6 +68,9 @@ func (b *Records) routes() []route {
 		{"GET", "/asked", "Tasks with their descriptions, and what people were asked about each; at most 100 at once. Unknown tasks are left out.",
 			"task (may be repeated)", nil, client.AskedTasks{}, b.askedAbout},
 		{"GET", "/files", "How far the task files were read.", "", nil, client.Cursors{}, b.files},
+		{"GET", "/runners",
+			"The runners, which are programs on other machines that run agents for the daemon; none without a daemon.",
+			"", nil, client.Runners{}, func(*http.Request) (any, error) { return client.Runners{}, nil }},
 		{"GET", "/accounts", "The budgets of a day of which something was reserved or spent.", "day", nil, client.Balances{}, b.accounts},
 		{"GET", "/stats", "Sums over the tasks and runs that ended since a time, by day and agent, and the queues of now.", "since", nil, client.Stats{}, b.stats},
 		{"GET", "/events/list", "Events, oldest first; at most 1000 at once.", "task, after, limit", nil, client.EventList{}, b.eventList},

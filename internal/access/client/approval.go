@@ -70,6 +70,8 @@ type Plan struct {
 	RoundOf    envelope.ID     `json:"round_of,omitempty"`   // the denied task that it does once more, in its worktree
 	Inbox      string          `json:"inbox,omitempty"`      // where somebody fetches it, instead of a command
 	Service    *task.Service   `json:"service,omitzero"`     // which is asked to do it, instead of a command
+	Remote     bool            `json:"remote,omitzero"`      // runners on other machines run it, instead of a command
+	Bindings   []string        `json:"bindings,omitempty"`   // digests of what these runners run
 	Permission string          `json:"permission,omitempty"` // of the agent's program, by its profile; "" for what its own settings allow
 	Tools      []string        `json:"tools"`                // null: not restricted
 	Calls      *task.CallRules `json:"calls,omitzero"`       // which calls of tools are allowed; nil: it doesn't ask about them

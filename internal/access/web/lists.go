@@ -33,6 +33,29 @@ func (c agentCard) Rate() int { return c.OK * 100 / max(c.Ended, 1) }
 type agentsData struct {
 	Cards     []agentCard
 	AllPaused bool
+	Runners   []runnerRow
+}
+
+// A runnerRow is a runner.
+type runnerRow struct {
+	client.Runner
+	Seen   string // how long ago
+	Agents string
+	Tone   string
+}
+
+// runnerTones are the colours of statuses.
+var runnerTones = map[client.RunnerStatus]string{client.RunnerReady: "ok", client.RunnerBusy: "run", client.RunnerUnavailable: "bad"}
+
+// runnersOf reads the runners; none without a daemon.
+func runnersOf(ctx context.Context, q question) (rows []runnerRow, err error) {
+	all, err := q.reader.Client.Runners(ctx)
+	for _, r := range all {
+		rows = append(rows, runnerRow{
+			Runner: r, Seen: view.RunnerSeen(r, q.now), Agents: view.RunnerAgents(r), Tone: cmp.Or(runnerTones[r.Status], "wait"),
+		})
+	}
+	return rows, err
 }
 
 const week = 7 * 24 * time.Hour
@@ -52,6 +75,9 @@ func (s *server) agents(ctx context.Context, q question) (page, error) {
 		return page{}, err
 	}
 	d := agentsData{AllPaused: slices.Contains(paused, "")}
+	if d.Runners, err = runnersOf(ctx, q); err != nil {
+		return page{}, err
+	}
 	for _, v := range views {
 		card := agentCard{Agent: v, Command: cmp.Or(v.Service, view.CommandLine(v.Command)), Own: slices.Contains(paused, v.ID), Cost: costOfAgent(days, v.ID)}
 		if v.LimitedUntil.After(q.now) {

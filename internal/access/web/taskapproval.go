@@ -34,6 +34,8 @@ func planOf(a client.Approval) (all []fact) {
 		switch {
 		case p.Inbox != "":
 			all = append(all, fact{Name: "Inbox", Value: p.Inbox})
+		case p.Remote:
+			all = append(all, fact{Name: "Runs", Value: view.RunnerWords(*p)})
 		case p.Service == nil || len(p.Command) > 0:
 			all = append(all, fact{Name: "Command", Value: view.CommandLine(p.Command)})
 			for _, f := range view.Programs(*p) {

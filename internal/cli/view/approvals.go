@@ -43,6 +43,8 @@ func printPlan(w io.Writer, a client.Approval) {
 	switch {
 	case a.Plan.Inbox != "":
 		fmt.Fprintf(w, "    inbox    %s\n", escaped(a.Plan.Inbox))
+	case a.Plan.Remote:
+		fmt.Fprintf(w, "    runs     %s\n", escaped(RunnerWords(*a.Plan)))
 	case a.Plan.Service == nil || len(a.Plan.Command) > 0:
 		fmt.Fprintf(w, "    command  %s\n", escaped(commandLine(a.Plan.Command)))
 		for _, f := range Programs(*a.Plan) {
@@ -70,6 +72,22 @@ func printPlan(w io.Writer, a client.Approval) {
 	if a.Plan.Manifest != "" {
 		fmt.Fprintf(w, "    manifest %s\n", escaped(ContentWords(a.Plan.Manifest)))
 	}
+}
+
+// RunnerWords says what runners run for a plan.
+func RunnerWords(p client.Plan) string {
+	words := "on runners, and none that has the agent is known"
+	if len(p.Bindings) > 0 {
+		short := make([]string, len(p.Bindings))
+		for i, digest := range p.Bindings {
+			short[i] = digest[:min(len(digest), task.ShortDigest)]
+		}
+		words = "on runners, as " + strings.Join(short, " or ") + " of mailboxd runners --json"
+	}
+	if p.Worktree {
+		words += ", in a clone of " + p.Cwd
+	}
+	return words
 }
 
 // PlaceOf says where the run of a plan works.

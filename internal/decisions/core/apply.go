@@ -52,7 +52,7 @@ func (c *Added) apply(s *State, _ *Task) {
 }
 
 func (c *Moved) apply(_ *State, t *Task) {
-	t.State, t.Reasons, t.Until = c.To, c.Reasons, c.Until
+	t.State, t.Reasons, t.Until, t.Due = c.To, c.Reasons, c.Until, c.Due
 	t.Attempt, t.Agent = cmp.Or(c.Attempt, t.Attempt), cmp.Or(c.Agent, t.Agent)
 	t.Status, t.Kind = cmp.Or(c.Status, t.Status), cmp.Or(c.Kind, t.Kind)
 	if c.Result != nil {

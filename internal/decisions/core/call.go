@@ -58,12 +58,20 @@ func (c *AskCall) decide(d *decision) error {
 
 // markCalls gives a running task the reason Approval as long as a person has to decide about a call.
 func (d *decision) markCalls(t *Task, waits bool) {
-	var reasons []task.Reason
-	if waits {
-		reasons = []task.Reason{task.Approval}
+	d.mark(t, task.Approval, waits, "", nil)
+}
+
+// mark gives a running task a reason, or takes it away. The event is only for a change.
+func (d *decision) mark(t *Task, reason task.Reason, has bool, kind task.Kind, data any) {
+	reasons := t.Reasons
+	if i := slices.Index(reasons, reason); i >= 0 {
+		reasons = slices.Delete(slices.Clone(reasons), i, i+1)
 	}
-	if !slices.Equal(reasons, t.Reasons) {
-		d.add(t, moved(t, task.Change{To: task.Running, Reasons: reasons}), "", nil)
+	if has {
+		reasons = append(slices.Clone(reasons), reason)
+	}
+	if len(reasons) != len(t.Reasons) {
+		d.add(t, moved(t, task.Change{To: task.Running, Reasons: reasons}), kind, data)
 	}
 }
 

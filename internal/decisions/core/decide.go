@@ -16,8 +16,8 @@ type Command interface{ decide(*decision) error }
 // allowed to decide.
 //
 // The commands are Accept, Judge, Route, Unbind, Hold, Release, Answer, ReviewDue, Cancel, Resubmit,
-// Intend, HoldRecovered, HoldObstructed, HoldRestored, Finish, EndRun, Retry, PutBack, KeepUnread, Reread,
-// Void, Claim, Renew, Lapse, TakeAnswer, RefuseAnswer, Wait, Wake, Reevaluate, SendBack, PassReview and
+// Intend, HoldRecovered, HoldQueued, HoldRestored, Finish, EndRun, Retry, PutBack, KeepUnread, Reread,
+// Void, NoteReach, Claim, Renew, Lapse, TakeAnswer, RefuseAnswer, Wait, Wake, Reevaluate, SendBack, PassReview and
 // FailReview.
 func Decide(s *State, c Command, cfg Config, now time.Time) ([]Event, error) {
 	d := decision{state: s, cfg: cfg, now: now}
@@ -35,8 +35,16 @@ type decision struct {
 
 // add adds an event that changes a task.
 func (d *decision) add(t *Task, c Change, kind task.Kind, data any) {
-	if m, ok := c.(*Moved); ok && m.From == task.Running && m.To != task.Running {
-		d.voidCalls(t)
+	switch c := c.(type) {
+	case *Added:
+		c.Task.Due = due(Task{Task: c.Task}, d.now)
+	case *Moved:
+		if c.From == task.Running && c.To != task.Running {
+			d.voidCalls(t)
+		}
+		after := *t
+		after.State, after.Reasons, after.Until = c.To, c.Reasons, c.Until
+		c.Due = due(after, d.now)
 	}
 	d.events = append(d.events, Event{Task: t.Seq, Kind: kind, Data: data, Change: c})
 }

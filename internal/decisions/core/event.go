@@ -24,8 +24,8 @@ type (
 		Waits []task.Wait // what wakes it, if it is held
 	}
 
-	// Moved changes the state of a task, or its reasons in the same state. Reasons and
-	// Until replace those of the task; any other zero field keeps the task's value.
+	// Moved changes the state of a task, or its reasons in the same state. Reasons, Until
+	// and Due replace those of the task; any other zero field keeps the task's value.
 	Moved struct {
 		From        task.State
 		FromAttempt int

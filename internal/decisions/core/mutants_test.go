@@ -133,6 +133,7 @@ var mutants = []mutant{
 			c.Until = c.Until.AddDate(1, 0, 0)
 		}
 	})},
+	{name: "the time of a task is forgotten", events: changing(func(_ *world, c *core.Moved) { c.Due = time.Time{} })},
 	{name: "a lease ends too early", events: changing(func(_ *world, c *core.Moved) {
 		if c.To == task.Waiting && !c.Until.IsZero() {
 			c.Until = c.Until.Add(-15 * time.Second)

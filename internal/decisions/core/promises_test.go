@@ -190,6 +190,7 @@ func (w *world) promises() {
 	w.solvent()
 	for _, t := range w.open() {
 		w.checkCalls(t)
+		w.checkDue(t)
 		switch {
 		case t.State == task.Held && len(t.Reasons) == 0 && t.Until.IsZero():
 			w.fail("%s is held for no reason, and without an end", t.ID)
@@ -204,6 +205,25 @@ func (w *world) promises() {
 		case t.State == task.Done && t.Run != nil && t.Run.Attempt == t.Attempt && !t.Run.Settled:
 			w.fail("%s is over, and its run isn't: %+v", t.ID, t.Run)
 		}
+	}
+}
+
+// checkDue wants each task to be looked at when its time comes, but one in a pause, whose end the engine waits for.
+func (w *world) checkDue(t *core.Task) {
+	var at time.Time
+	switch {
+	case t.State == task.Queued, conversation.Follows(t.Task):
+		at = t.Deadline
+	case t.State == task.Waiting:
+		at = core.Earliest(t.Until, t.Run.Terms.Deadline)
+	case t.State == task.Review, t.State == task.Held && !t.InBackoff():
+		at = t.Until
+	}
+	if at.IsZero() != t.Due.IsZero() && !t.WaitsForBudget() || t.Due.After(at) && !at.IsZero() {
+		w.fail("%s is %s %v until %v, and due at %v", t.ID, t.State, t.Reasons, t.Until, t.Due)
+	}
+	if midnight := w.now.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour); t.WaitsForBudget() && (t.Due.IsZero() || t.Due.After(midnight)) {
+		w.fail("%s waits for budget, and is due at %v", t.ID, t.Due)
 	}
 }
 

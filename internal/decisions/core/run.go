@@ -69,13 +69,18 @@ func (c *Intend) decide(d *decision) error {
 		c.handleShortfall(d, t, short)
 		return short
 	}
-	d.add(t, moved(t, task.Change{To: c.To, Attempt: run.Attempt}), "", nil)
+	next := *t
+	next.Run = &run
+	d.add(&next, moved(t, task.Change{To: c.To, Attempt: run.Attempt}), "", nil)
 	d.add(t, &RunIntended{Run: run}, "", nil)
 	data := map[string]any{"attempt": run.Attempt, "run_id": run.ID}
 	if c.To == task.Waiting {
 		d.add(t, &Offered{}, task.KindTaskWaiting, data)
 	} else {
 		d.show(t, task.KindTaskStarted, data)
+	}
+	if run.At.IsRemote() {
+		d.show(t, task.KindRunAssigned, map[string]any{"attempt": run.Attempt, "runner": run.At.Runner})
 	}
 	return nil
 }
@@ -155,21 +160,22 @@ func (c *HoldRecovered) decide(d *decision) error {
 	return nil
 }
 
-// HoldObstructed holds a queued task until Release, because its run directory can't be made: only
-// a person can move away what is in its place. The attempt stays the same, since nothing was
-// intended.
-type HoldObstructed struct {
+// HoldQueued holds a queued task for a reason that its next start found: task.RunDirectory until Release, since only a
+// person can move away what is in the place of its run directory, or task.NoRunner until a runner that may have it has
+// room. The attempt stays the same, since nothing was intended.
+type HoldQueued struct {
 	Task    int64
-	Attempt int    // of the task as it was queued
-	Why     string // names the path
+	Attempt int // of the task as it was queued
+	Reason  task.Reason
+	Why     string // names the path, or a runner
 }
 
-func (c *HoldObstructed) decide(d *decision) error {
+func (c *HoldQueued) decide(d *decision) error {
 	t, err := d.queued(c.Task, c.Attempt)
 	if err != nil {
 		return err
 	}
-	change := task.Change{To: task.Held, Reasons: []task.Reason{task.RunDirectory}, Until: t.Deadline}
+	change := task.Change{To: task.Held, Reasons: []task.Reason{c.Reason}, Until: t.Deadline}
 	d.add(t, moved(t, change), task.KindTaskHeld, map[string]any{"reasons": change.Reasons, "message": c.Why})
 	return nil
 }
@@ -319,6 +325,9 @@ func (c *Void) decide(d *decision) error {
 		kind = task.KindTaskQueued
 	}
 	d.add(t, moved(t, task.Change{To: task.Queued}), kind, nil)
+	if t.Run != nil && t.Run.At.IsRemote() {
+		d.show(t, task.KindRunVoided, map[string]any{"attempt": t.Attempt, "runner": t.Run.At.Runner})
+	}
 	name := task.RunName{Task: t.Seq, Attempt: t.Attempt}
 	if c.Keep {
 		d.add(t, &RunReleased{Run: name}, "", nil)

@@ -87,6 +87,7 @@ type scenario struct{ w *world }
 //	hold|release|cancel|retry ID
 //	claim|renew|answer ID [TOKEN]
 //	place ID placed|bad        another program writes the result file
+//	lost|found|void ID         its runner can't be reached, can be again, or never began the run
 //	callbackfails ID           its result file is in place, and its callback fails
 //	reply ID                   somebody replies to the agent
 //	overseer ID rejects|asks|approves
@@ -176,6 +177,10 @@ func (s scenario) about(verb string, t *core.Task, word string) error {
 		w.do(&core.Wake{Task: t.Seq, Attempt: t.Attempt, Data: map[string]any{"from": "ann"}})
 	case "overseer":
 		w.oversee(t, slices.Index([]string{"rejects", "asks", "approves"}, word))
+	case "lost", "found":
+		w.do(&core.NoteReach{Task: t.Seq, Attempt: t.Attempt, Reachable: verb == "found", Until: w.now.Add(24 * time.Hour)})
+	case "void":
+		w.do(&core.Void{Task: t.Seq, Attempt: t.Attempt, Keep: true, Show: true})
 	case "callbackfails":
 		t.Put = true
 	case "place":

@@ -90,6 +90,7 @@ func (l line) follows() bool { return l.agent == follows && l.id != names[0] }
 
 const (
 	plain    = "plain"    // runs once
+	remote   = "remote"   // runs on a runner, in scenarios only
 	repeats  = "repeats"  // is idempotent, and has two more attempts
 	asksPre  = "pre"      // starts after an approval
 	asksPost = "post"     // shows its answer after an approval

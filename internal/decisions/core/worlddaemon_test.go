@@ -149,12 +149,18 @@ func (w *world) start(t *core.Task) {
 		return
 	}
 	c := &core.Intend{Task: t.Seq, Attempt: t.Attempt, Agent: t.Agent, To: task.Running, Request: w.seen(t).request(), Run: task.Run{Task: t.Seq, Attempt: t.Attempt + 1, ID: "run", Intent: w.now, Terms: v.Terms}}
+	if t.Agent == remote {
+		c.Run.At = task.Assignment{Runner: "gpu-1", Incarnation: "i", Token: "token"}
+	}
 	if w.seen(t).agent == fetches {
 		c.To = task.Waiting
 	} else if w.busy() >= slots {
 		return
 	} else if w.pick(12) == 0 { // something else is at the path of its run directory
-		w.later(&core.HoldObstructed{Task: t.Seq, Attempt: t.Attempt, Why: "runs/" + string(t.ID) + " is a file"})
+		w.later(&core.HoldQueued{Task: t.Seq, Attempt: t.Attempt, Reason: task.RunDirectory, Why: "runs/" + string(t.ID) + " is a file"})
+		return
+	} else if t.Agent == remote && w.pick(12) == 0 {
+		w.later(&core.HoldQueued{Task: t.Seq, Attempt: t.Attempt, Reason: task.NoRunner, Why: "runner gpu-1 takes at most internal"})
 		return
 	}
 	if pre && !w.approved[agreed(t.Seq, v.Digest)] {

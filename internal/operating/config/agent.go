@@ -159,7 +159,7 @@ func (c *Config) binding(e Entry) agent.Binding {
 		ID: e.ID, Dialect: envelope.Dialect(e.Dialect), Definition: e.defined,
 		Profile: agent.Profile(e.Profile), Permission: agent.Permission(e.Permission), Tools: e.Tools, Model: e.Model, Command: slices.Clone(e.Exec.Command),
 		Output: agent.Format(e.Exec.Output), Stdin: agent.Stdin(e.Exec.Stdin),
-		Cwd: c.Resolve(e.Exec.Cwd), Worktree: e.Exec.Worktree != nil, Env: e.Exec.Env, MaxOutput: e.Exec.MaxOutput,
+		Cwd: c.Resolve(e.Exec.Cwd), Worktree: e.Exec.Worktree != nil, Commits: c.atRunner, Env: e.Exec.Env, MaxOutput: e.Exec.MaxOutput,
 		Timeout: e.Timeout, IdleTimeout: e.IdleTimeout, ExitTimeout: e.ExitTimeout,
 		Concurrency: e.Concurrency, Retries: e.Retries,
 		Backoff: e.Backoff, Idempotent: e.Idempotent,
@@ -186,6 +186,10 @@ func (c *Config) binding(e Entry) agent.Binding {
 	}
 	if service, env := serviceOf(c, e); service != nil {
 		b.Service, b.Env = service, append(env, b.Env...)
+	}
+	if e.Remote != nil {
+		b.Remote = &agent.Remote{Needs: slices.Clone(e.Remote.Needs), Runners: slices.Clone(e.Remote.Runners)}
+		b.Worktree = b.Worktree || e.Worktree
 	}
 	b.Servers = services.Named(c.Tools, e.Tools)
 	for _, s := range b.Servers {

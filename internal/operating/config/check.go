@@ -60,6 +60,8 @@ func (c *Config) checkValues() []error {
 	checks = append(checks, c.checkApprovers()...)
 	checks = append(checks, c.checkWorkflows()...)
 	checks = append(checks, c.checkApproversGroup()...)
+	checks = append(checks, c.Remote.check()...)
+	checks = append(checks, checkRunners(c.Runners, c.Remote)...)
 	for i, root := range c.Intake.RefRoots {
 		checks = append(checks, expanded(fmt.Sprintf("intake.ref_roots[%d]", i), root))
 	}

@@ -46,6 +46,8 @@ type Config struct {
 	Web       Web               `mapstructure:"web"`
 	Workflows []Workflow        `mapstructure:"workflows"`
 	Tools     []services.Server `mapstructure:"tools"`
+	Remote    Remote            `mapstructure:"remote"`
+	Runners   []SSHRunner       `mapstructure:"runners"`
 	Agents    []Entry           `mapstructure:"agents"`
 	Groups    []Group           `mapstructure:"groups"`
 	Routing   Routing           `mapstructure:"routing"`
@@ -54,6 +56,8 @@ type Config struct {
 	StopAgentsOnExit bool         `mapstructure:"stop_agents_on_exit"`
 
 	written []Entry // as in the file; Agents has one for each replica
+
+	atRunner bool // it is of a runner, whose worktrees are of commits that come with the jobs
 
 	file string // "" for none
 	dir  string // relative commands and manifests start here
@@ -132,6 +136,12 @@ func defaults(v *viper.Viper) {
 		"audit.anchor.command":                   []string{},
 		"workflows":                              []any{},
 		"tools":                                  []any{},
+		"runners":                                []any{},
+		"remote.url":                             "",
+		"remote.name":                            DefaultRemoteName,
+		"remote.credentials":                     "",
+		"remote.lease":                           time.Minute,
+		"remote.unreachable":                     24 * time.Hour,
 		"agents":                                 []any{},
 		"approvers":                              []any{},
 		"approvers_file":                         "",

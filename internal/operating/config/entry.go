@@ -25,9 +25,11 @@ type Entry struct {
 	Model          string         `mapstructure:"model"`
 	Exec           Exec           `mapstructure:"exec"`
 	Worker         Worker         `mapstructure:"worker"`
-	HTTP           *services.HTTP `mapstructure:"http"`    // nil: it is no HTTP service
-	A2A            *services.A2A  `mapstructure:"a2a"`     // nil: it is no agent of A2A
-	MCP            *MCP           `mapstructure:"mcp"`     // nil: it is no tool of an MCP server
+	HTTP           *services.HTTP `mapstructure:"http"`   // nil: it is no HTTP service
+	A2A            *services.A2A  `mapstructure:"a2a"`    // nil: it is no agent of A2A
+	MCP            *MCP           `mapstructure:"mcp"`    // nil: it is no tool of an MCP server
+	Remote         *RemoteAgent   `mapstructure:"remote"` // nil: it runs on this machine
+	Worktree       bool           `mapstructure:"worktree"`
 	Inbox          *Inbox         `mapstructure:"inbox"`   // nil: the agent is run
 	Sandbox        *Sandbox       `mapstructure:"sandbox"` // nil: none
 	ACP            *ACP           `mapstructure:"acp"`     // nil: it doesn't ask about calls
@@ -171,11 +173,11 @@ func (e Entry) check(key string) []error {
 	}
 	if e.ACP != nil {
 		checks = append(checks, e.ACP.check(key+".acp")...)
-		if e.Inbox != nil || len(e.Worker.Command) > 0 || e.HTTP != nil || e.A2A != nil || e.MCP != nil {
+		if e.Inbox != nil || len(e.Worker.Command) > 0 || e.HTTP != nil || e.A2A != nil || e.MCP != nil || e.Remote != nil {
 			checks = append(checks, wrong(key+".acp", "is for exec agents only"))
 		}
 	}
-	return slices.Concat(checks, e.checkService(key), e.checkDialogue(key))
+	return slices.Concat(checks, e.checkService(key), e.checkRemote(key), e.checkDialogue(key))
 }
 
 // checkDialogue checks the replicas and the error rules.
@@ -201,6 +203,9 @@ func fillAgent(from, to reflect.Value) (any, error) {
 		}
 		if fields["http"] != nil || fields["a2a"] != nil {
 			entry.Retries = 2 // another attempt may still find the answer of the service
+		}
+		if fields["remote"] != nil {
+			entry.Concurrency = 0 // the runners have their own limits
 		}
 		to.Set(reflect.ValueOf(entry))
 	}

@@ -54,7 +54,7 @@ func (m Agent) lacks() []error {
 		}
 	}
 	home := errors.Join(errs...)
-	if b.Inbox == nil && b.Service == nil && home == nil {
+	if b.Inbox == nil && b.Service == nil && b.Remote == nil && home == nil {
 		key := keyOf(m, part+".command")
 		if len(written) == 0 {
 			key = keyOf(m, "profile")

@@ -185,20 +185,22 @@ func DefaultPath() string {
 func decodeConfig(v *viper.Viper) (Config, []string, error) {
 	var c Config
 	var seen mapstructure.Metadata
-	err := v.Unmarshal(&c, func(d *mapstructure.DecoderConfig) {
-		d.Metadata = &seen
-		d.DecodeHook = mapstructure.ComposeDecodeHookFunc(
-			mapstructure.StringToTimeDurationHookFunc(),
-			mapstructure.StringToSliceHookFunc(","),
-			fillAgent,
-			fillInbox,
-			fillSandbox,
-			fillACP,
-			fillHTTP,
-			fillApprover,
-		)
-	})
+	err := v.Unmarshal(&c, decodeHooks, func(d *mapstructure.DecoderConfig) { d.Metadata = &seen })
 	return c, seen.Keys, err
+}
+
+// decodeHooks makes a decoder fill in defaults.
+func decodeHooks(d *mapstructure.DecoderConfig) {
+	d.DecodeHook = mapstructure.ComposeDecodeHookFunc(
+		mapstructure.StringToTimeDurationHookFunc(),
+		mapstructure.StringToSliceHookFunc(","),
+		fillAgent,
+		fillInbox,
+		fillSandbox,
+		fillACP,
+		fillHTTP,
+		fillApprover,
+	)
 }
 
 // check adds errors about keys, unless the value was mistaken already.

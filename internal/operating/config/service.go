@@ -16,7 +16,7 @@ func fillHTTP(from, to reflect.Value) (any, error) {
 	return from.Interface(), nil
 }
 
-const severalServices = "an agent has http, a2a or mcp, one of them"
+const severalServices = "an agent has http, a2a, mcp or remote, one of them"
 
 // checkService refuses what no service can be asked with.
 func (e Entry) checkService(key string) (checks []error) {

@@ -29,6 +29,11 @@ func positionOf(n *yaml.Node) position { return position{n.Line, n.Column} }
 // parseTree parses a file and takes out what the configuration cannot have: unknown keys,
 // repeated keys, and values of a wrong type. A text that is not YAML leaves an empty tree.
 func parseTree(file string, text []byte) *tree {
+	return parseTreeOf(file, text, reflect.TypeFor[Config]())
+}
+
+// parseTreeOf is parseTree for a file with the keys of a type.
+func parseTreeOf(file string, text []byte, keys reflect.Type) *tree {
 	t := &tree{file: file, at: map[string]position{}, broken: map[string]bool{}}
 	decoder := yaml.NewDecoder(strings.NewReader(string(text)))
 	var document yaml.Node
@@ -51,7 +56,7 @@ func parseTree(file string, text []byte) *tree {
 	}
 	if root := document.Content[0]; root.Kind == yaml.MappingNode {
 		t.root = root
-		t.section(root, "", reflect.TypeFor[Config]())
+		t.section(root, "", keys)
 	} else if !isNull(root) {
 		t.note(positionOf(root), "", "a configuration has keys with values, such as root: /path/of/the/mailbox")
 	}

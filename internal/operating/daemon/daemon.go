@@ -50,7 +50,7 @@ func Serve(ctx context.Context, cfg config.Config, mode Options, out term.Consol
 		signal.Notify(hangup, syscall.SIGHUP) // early, since a SIGHUP would end the daemon
 		defer signal.Stop(hangup)
 	}
-	res, err := openResources(cfg, mode.Version, log)
+	res, err := openResources(ctx, cfg, mode.Version, log)
 	if err != nil {
 		return err
 	}
@@ -60,6 +60,7 @@ func Serve(ctx context.Context, cfg config.Config, mode Options, out term.Consol
 		return err
 	}
 	defer d.Close()
+	res.dispatcher.Store(d)
 	super := service.Supervisor{Log: log}
 	if cfg.StopAgentsOnExit {
 		super.Grace = cfg.Limits.ShutdownGrace
@@ -82,7 +83,11 @@ func Serve(ctx context.Context, cfg config.Config, mode Options, out term.Consol
 	work, ctx := errgroup.WithContext(ctx)
 	work.Go(func() error { return d.Serve(ctx) })
 	work.Go(func() error { return server.Serve(ctx) })
+	if res.owner != nil {
+		work.Go(func() error { return res.owner.Serve(ctx, d.Ready()) })
+	}
 	work.Go(func() error { return res.sealer.Serve(ctx) })
+	work.Go(func() error { return res.link.serve(ctx) })
 	work.Go(func() error {
 		return super.Serve(ctx, d.Ready(), func() { _ = res.ledger.Update(ctx, func(*ledger.Tx) error { return nil }) })
 	})

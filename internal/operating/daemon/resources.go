@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/rs/zerolog"
@@ -18,6 +19,7 @@ import (
 	"mailboxd/internal/operating/config"
 	"mailboxd/internal/operating/registry"
 	"mailboxd/internal/operating/sealing"
+	"mailboxd/internal/running/owner"
 	"mailboxd/internal/running/runner"
 	"mailboxd/internal/stores/artifact"
 	"mailboxd/internal/stores/ledger"
@@ -33,6 +35,11 @@ type resources struct {
 	keepers  *runner.Keepers
 	registry *registry.Registry
 	sealer   *sealing.Sealer
+	link     *sshLink
+	owner    *owner.Owner // of runners; nil: none
+	log      zerolog.Logger
+
+	dispatcher atomic.Pointer[dispatch.Dispatcher] // for the owner
 
 	worktrees worktree.Store
 	artifacts *artifact.Store
@@ -41,7 +48,7 @@ type resources struct {
 }
 
 // openResources opens all resources, or none of them.
-func openResources(cfg config.Config, version string, log zerolog.Logger) (_ *resources, err error) {
+func openResources(ctx context.Context, cfg config.Config, version string, log zerolog.Logger) (_ *resources, err error) {
 	r := &resources{}
 	defer func() {
 		if err != nil {
@@ -66,8 +73,17 @@ func openResources(cfg config.Config, version string, log zerolog.Logger) (_ *re
 	if r.worktrees, err = openWorktrees(cfg, r.box, r.state); err != nil {
 		return nil, err
 	}
+	if r.link, err = openLink(ctx, cfg, r.state.Path(), log); err != nil {
+		return nil, err
+	}
+	r.onClose(func() { r.link.close(log) })
+	r.log = log
+	if err = r.openOwner(cfg, r.link.remote(cfg.Remote), log); err != nil {
+		return nil, err
+	}
 	at := registry.Locations{
-		Box: r.box, State: r.state, Keepers: r.keepers, Worktrees: r.worktrees, Artifacts: r.artifacts, Earlier: r.earlier,
+		Runners: r.runners(),
+		Box:     r.box, State: r.state, Keepers: r.keepers, Worktrees: r.worktrees, Artifacts: r.artifacts, Earlier: r.earlier,
 		RefRoots: cfg.Intake.RefRoots, Mailbox: id, Version: version, Signer: r.sealer.Signer,
 	}
 	if r.registry, err = registry.New(cfg, at, log); err != nil {
@@ -170,7 +186,9 @@ func (r *resources) logStart(cfg config.Config, mode Options, log zerolog.Logger
 }
 
 // openServer opens the control socket of a daemon.
-func openServer(ctx context.Context, cfg config.Config, mode Options, r *resources, d *dispatch.Dispatcher, again *config.Reloader, log zerolog.Logger) (*api.Server, error) {
+func openServer(
+	ctx context.Context, cfg config.Config, mode Options, r *resources, d *dispatch.Dispatcher, again *config.Reloader, log zerolog.Logger,
+) (*api.Server, error) {
 	places, err := reader.SocketPaths(r.box.Path(), r.state.Path())
 	if err != nil {
 		return nil, err
@@ -185,7 +203,7 @@ func openServer(ctx context.Context, cfg config.Config, mode Options, r *resourc
 	return api.Open(ctx, d, api.Options{
 		SocketPaths: places, GroupSocket: group, Version: mode.Version, RunOf: r.keepers.PartOfRun, OwnRunOf: r.keepers.PartOfOwnRun,
 		Survivors: r.keepers.RunProcesses, Approvers: r.registry.Approvers, Cards: r.registry.Cards,
-		Proofs: r.registry.Proofs, Log: log, Reload: again.Reload, ConfigDiff: again.Diff,
+		Proofs: r.registry.Proofs, Runners: r.addControls(r.link.table(r.known)), Log: log, Reload: again.Reload, ConfigDiff: again.Diff,
 	})
 }
 

@@ -137,6 +137,9 @@ func (d *checker) program(ctx context.Context, b agent.Binding) (found, fix stri
 	if b.Inbox != nil {
 		return "fetches its tasks from " + b.Inbox.File, "", nil
 	}
+	if b.Remote != nil {
+		return "runs on runners: see mailboxd runners", "", nil
+	}
 	if b.Service != nil {
 		return d.agentService(ctx, b)
 	}

@@ -40,7 +40,8 @@ type Options struct {
 	State    string // the state directory
 	Seal     sealing.Options
 	Agents   []Agent
-	Build    string // the id of this build; "" when it is unknown
+	Runner   *Runner // of this machine; nil: none
+	Build    string  // the id of this build; "" when it is unknown
 
 	Approvers     []Approver
 	ApproversFile string // "" when they are in the file of the configuration
@@ -76,11 +77,12 @@ func (d *checker) run(ctx context.Context) {
 	if d.configuration() {
 		for _, check := range []func(context.Context){
 			d.mailbox, d.cleaning, d.stateDirectory, d.daemon, d.socket, d.keeper, d.ledger, d.seals, d.left,
-			d.user, d.service, d.paths, d.checkAgents, d.cgroup, d.approvers, d.approversSocket, d.disks,
+			d.user, d.service, d.logout, d.paths, d.checkAgents, d.cgroup, d.approvers, d.approversSocket, d.disks,
 		} {
 			check(ctx)
 		}
 	}
+	d.ownRunner()
 	d.inotify()
 	d.clock()
 }

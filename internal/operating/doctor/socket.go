@@ -65,6 +65,7 @@ func (d *checker) socket(ctx context.Context) {
 		d.good("socket", "process %d answers, mailboxd %s, at %s", status.PID, status.Version, daemon.Where())
 		d.loaded(ctx, daemon)
 		d.intake(status.Faults)
+		d.runners(ctx, daemon)
 		return
 	case errors.Is(err, client.ErrDown) && d.pid == 0:
 		d.good("socket", "%s, when a daemon runs", at)

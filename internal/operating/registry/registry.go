@@ -56,6 +56,8 @@ type Locations struct {
 	Worktrees worktree.Store
 	Artifacts *artifact.Store
 
+	Runners *Runners // nil: no runner can be reached
+
 	Earlier func(envelope.ID) (agent.Earlier, error) // looks up a task whose session another one continues
 
 	Signer func() (seal.Signer, error) // signs messages of mailboxd, with the key that seals events
@@ -73,6 +75,9 @@ func New(cfg config.Config, at Locations, log zerolog.Logger) (*Registry, error)
 	}
 	t := &Registry{Locations: at, log: log, loaded: loaded}
 	t.plans.Key, t.plans.Known = sync.OnceValue(t.approvalKey), brokered.KnownDir(at.State.Path())
+	if at.Runners != nil {
+		t.plans.Remote = at.Runners.Bindings
+	}
 	t.plans.Cards.Dir = filepath.Join(at.State.Path(), "cards")
 	if t.schemas, err = schema.OpenRecord(filepath.Join(at.State.Path(), schema.RecordName), t.schemaFault); err != nil {
 		return nil, err
@@ -99,7 +104,7 @@ func (t *Registry) Replace(loaded config.Loaded) error {
 		FindRef:   func(uri string) (string, error) { return t.Box.FindRef(uri, t.RefRoots) },
 		Worktrees: t.Worktrees, Artifacts: t.Artifacts, Earlier: t.Earlier, Sessions: &t.sessions,
 		Own: agent.OwnDirs{Root: t.Box.Path(), State: t.State.Path()},
-		Run: t.Keepers.Run, Await: t.Keepers.Await,
+		Run: t.Keepers.Run, Await: t.Keepers.Await, Runners: t.Runners.functions(),
 	})
 	if err != nil {
 		return err
@@ -225,6 +230,9 @@ func (t *Registry) Functions(cfg config.Config) store.Agents {
 		Known:   func(id string) bool { _, ok := t.agents().Lookup(id); return ok },
 		Mode:    t.mode,
 		Inbox:   t.inbox,
+
+		IsRemote: t.isRemote,
+		Runners:  t.Runners.places(),
 		Answer: func(j task.Job, said []byte, exit task.Exit) (task.Outcome, error) {
 			return t.agents().Answered(j, said, exit)
 		},

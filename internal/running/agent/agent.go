@@ -52,6 +52,8 @@ func (g *Agent) Run(ctx context.Context, j task.Job, started func(runner.Process
 		j.Cwd = cwd
 	}
 	switch {
+	case g.binding.Remote != nil || j.At.IsRemote():
+		return runRemote(ctx, g, j, started)
 	case g.binding.Inbox != nil:
 		return g.void(j, "the agent has come to fetch its tasks itself")
 	case g.workers != nil:

@@ -37,6 +37,9 @@ type Options struct {
 
 	Worktrees worktree.Store // of the clones that runs work in
 
+	// Received returns what came with the job of a run, for clones at a runner; nil: not a runner.
+	Received func(run string) (Received, bool)
+
 	// Earlier looks up a task whose session another one continues; nil: no check, for commands
 	// that don't know the tasks. Sessions has those in use, also of earlier configurations.
 	Earlier  func(envelope.ID) (Earlier, error)
@@ -47,6 +50,9 @@ type Options struct {
 	// Questions makes a CAP message to the requester that ends with a question mark wait
 	// for a reply. It becomes the answer if none comes.
 	Questions bool
+
+	// Runners run the agents with a Remote; nil: no runner can be reached.
+	Runners Runners
 
 	// Run and Await run processes and wait for them. Nil: runner.Run, in this process, and
 	// runner.Await.
@@ -123,6 +129,9 @@ func (a *Agents) Recover(ctx context.Context, j task.Job) task.Outcome {
 	g, ok := a.byID[j.Task.Agent]
 	if !ok {
 		g = a.removedAgent(j)
+	}
+	if j.At.IsRemote() {
+		return recoverRemote(ctx, g, j)
 	}
 	return g.Recover(ctx, j)
 }

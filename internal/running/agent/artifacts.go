@@ -40,7 +40,7 @@ func (g *Agent) artifacts(j task.Job, r *envelope.Result) {
 
 // ownRefs returns the references that mailboxd adds to an answer.
 func ownRefs(j task.Job) []envelope.Ref {
-	dir := fileURI(j.Dir)
+	dir := envelope.FileURI(j.Dir)
 	refs := []envelope.Ref{{Kind: runTrace, URI: dir}}
 	for _, name := range ownFiles {
 		if _, err := os.Lstat(inDir(j, name)); err == nil {
@@ -52,7 +52,7 @@ func ownRefs(j task.Job) []envelope.Ref {
 
 // isOwnRef reports whether a reference may be one that mailboxd added to an answer.
 func isOwnRef(j task.Job, ref envelope.Ref) bool {
-	file, below := strings.CutPrefix(ref.URI, fileURI(j.Dir))
+	file, below := strings.CutPrefix(ref.URI, envelope.FileURI(j.Dir))
 	return below && (file == "" && ref.Kind == runTrace || file == "/"+ref.Kind && slices.Contains(ownFiles, ref.Kind))
 }
 
@@ -148,8 +148,6 @@ func within(root, path string) (bool, error) {
 	return err == nil && relative != ".." && !strings.HasPrefix(relative, "../"), err
 }
 
-func fileURI(path string) string { return (&url.URL{Scheme: "file", Path: path}).String() }
-
 // provenance sets the program and the run of a result: from the request, or else from the
 // agent (AINL-72).
 func (g *Agent) provenance(j task.Job, r *envelope.Result) {
@@ -157,7 +155,7 @@ func (g *Agent) provenance(j task.Job, r *envelope.Result) {
 	p.GraphChecksum = cmp.Or(j.Task.Named("ainl.graph_checksum"), p.GraphChecksum)
 	p.ProgramID = cmp.Or(j.Task.Named("ainl.program_id"), p.ProgramID)
 	if j.Dir != "" {
-		p.RecordingURI = cmp.Or(p.RecordingURI, fileURI(j.Dir))
+		p.RecordingURI = cmp.Or(p.RecordingURI, envelope.FileURI(j.Dir))
 	}
 	p.RuntimeVersion = cmp.Or(p.RuntimeVersion, "mailboxd/"+cmp.Or(g.opts.Version, "unknown"))
 }

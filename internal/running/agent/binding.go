@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -39,12 +40,14 @@ type Binding struct {
 	Workdirs []string
 
 	Worktree bool     // each run works in a clone of the repository that its directory is part of
+	Commits  bool     // the clones are of commits that come with the jobs, at a runner
 	Copy     []string // what a clone gets of the working tree; see worktree.Request
 	Setup    []string // argv of the command that prepares a clone before Command, without templates; nil: none
 
 	Worker  *Worker       // instead of Command, Output and Stdin: processes for many tasks
 	Inbox   *Inbox        // instead of either: tasks are fetched from a file
 	Service *task.Service // instead of all: a host asks a service for each task
+	Remote  *Remote       // instead of all: a runner on another machine has its command
 
 	Sandbox sandbox.Settings // of each run; the zero value is none
 
@@ -156,6 +159,9 @@ func (b Binding) withDefaults() Binding {
 		b.Worker = b.Worker.withDefaults()
 		b.Concurrency = b.Worker.Count * b.Worker.InFlight
 	}
+	if b.Remote != nil {
+		setDefault(&b.Concurrency, math.MaxInt32) // the runners have their own limits
+	}
 	setDefault(&b.Concurrency, 1)
 	return b
 }
@@ -195,6 +201,8 @@ func (b Binding) Check() (found []*FieldError) {
 	}
 	note(b.checkDialect(), b.checkProfile(), b.checkPermission(), b.checkWorkdirs(), b.checkWorktree())
 	switch {
+	case b.Remote != nil:
+		note(b.checkRemote())
 	case b.Inbox != nil:
 		note(b.checkInbox())
 	case b.Worker != nil:
@@ -202,7 +210,7 @@ func (b Binding) Check() (found []*FieldError) {
 	case b.Service != nil:
 		note(b.checkService())
 	case len(b.Command) == 0 || b.Command[0] == "":
-		note(wrong("exec.command", "required, a list such as [./agent.sh]; or the agent has a worker, an inbox, http, a2a or mcp"))
+		note(wrong("exec.command", "required, a list such as [./agent.sh]; or the agent has a worker, an inbox, http, a2a, mcp or remote"))
 	}
 	if b.Sandbox.Active() && b.Inbox != nil {
 		note(wrong("sandbox", "is for an exec agent or a worker, not for an inbox"))

@@ -165,7 +165,7 @@ func (g *Agent) spec(j task.Job) (runner.Spec, error) {
 		Dir: j.Dir, Argv: argv, Env: environment(g.environ, j, f), Cwd: cmp.Or(j.Cwd, b.Cwd, g.continuedDir(j)), CwdResolved: j.Task.Workdir() != "",
 		Timeout: g.timeout(j), IdleTimeout: b.IdleTimeout, Progress: f.ProgressFile,
 		ExitTimeout: b.ExitTimeout, Answer: f.ResultFile,
-		Deadline: j.Deadline, MaxOutput: b.MaxOutput, Grace: b.Grace,
+		Deadline: j.Deadline, Lease: j.Lease, MaxOutput: b.MaxOutput, Grace: b.Grace,
 		Recorded: g.passesTools(j, argv), // enforcement reads it again
 	}
 	for _, entry := range recipes[b.Profile].host.variables() {

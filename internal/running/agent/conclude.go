@@ -197,6 +197,9 @@ func (g *Agent) failure(j task.Job, exit task.Exit) envelope.Error {
 		return envelope.Error{Kind: envelope.IdleTimeout, Message: fmt.Sprintf("the agent printed nothing for %v and was ended", b.IdleTimeout)}
 	case task.CauseDeadline:
 		return envelope.Error{Kind: envelope.DeadlineExceeded, Message: "the agent was not done at the deadline and was ended"}
+	case task.CauseLease:
+		return envelope.Error{Kind: envelope.RunLost, Message: "the runner did not reach the owner until the lease of the run ended, " +
+			"and another run may have begun"}
 	case task.CauseOutputTooLarge:
 		return envelope.Error{Kind: envelope.OutputTooLarge, Message: fmt.Sprintf("the agent printed more than %d bytes, or wrote more to its result file, and was ended", b.MaxOutput)}
 	case task.CauseMemory:

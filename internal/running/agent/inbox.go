@@ -24,7 +24,7 @@ func (in *Inbox) withDefaults() *Inbox {
 func (b Binding) checkInbox() *FieldError {
 	switch {
 	case len(b.Command) > 0 || b.Worker != nil:
-		return wrong("inbox", "an agent has exec, worker or inbox, one of them")
+		return wrong("inbox", "an agent has exec, worker, inbox, http, a2a, mcp or remote, one of them")
 	case b.Inbox.Lease < 0:
 		return wrong("inbox.lease", "must not be negative")
 	}

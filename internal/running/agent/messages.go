@@ -155,7 +155,7 @@ func artifactsOf(j task.Job, list []envelope.Attachment) []envelope.Ref {
 			if there, _ := within(j.Dir, local); there && !filepath.IsAbs(path) && j.Dir != "" {
 				path = local
 			}
-			uri = fileURI(path)
+			uri = envelope.FileURI(path)
 		}
 		if uri != "" {
 			refs = append(refs, envelope.Ref{Kind: "file", URI: uri})

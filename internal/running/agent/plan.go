@@ -54,9 +54,10 @@ func (b Binding) updatesItself() bool {
 // A Planner makes the plans that people approve. It may be used concurrently, and not copied. The
 // zero value is ready, with an empty key.
 type Planner struct {
-	Key    func() []byte // of the HMAC of values; nil: empty
-	Known  string        // the directory that remembers tools of MCP servers; "": nothing does
-	Cards  remote.Known  // of agents of A2A
+	Key    func() []byte               // of the HMAC of values; nil: empty
+	Known  string                      // the directory that remembers tools of MCP servers; "": nothing does
+	Cards  remote.Known                // of agents of A2A
+	Remote func(agent string) []string // the digests of its bindings at runners; nil: there are none
 	hashes filehash.Hashes
 }
 
@@ -96,6 +97,9 @@ func (p *Planner) PlanOf(t envelope.Task, b Binding, terms task.Terms, rule Prog
 	}
 	if b.Manifest != nil {
 		plan.Manifest = b.Manifest.SHA256
+	}
+	if plan.Remote = b.Remote != nil; plan.Remote && p.Remote != nil {
+		plan.Bindings = p.Remote(b.ID)
 	}
 	if b.Inbox != nil {
 		plan.Inbox = b.Inbox.File

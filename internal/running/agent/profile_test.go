@@ -184,14 +184,14 @@ func TestAProgramWhoseModelMakesNoProgressEndsAtItsIdleTimeout(t *testing.T) {
 	const begins, retries = `{"type":"system","subtype":"init","session_id":"s","tools":[]}`,
 		`{"type":"system","subtype":"api_retry","attempt":4,"max_retries":10,"retry_delay_ms":11500,"error_status":529,"session_id":"s"}`
 	b := playing(t, "again", begins, retries)
-	b.Output, b.IdleTimeout = agent.Claude, 500*time.Millisecond
+	b.Output, b.IdleTimeout = agent.Claude, 3*time.Second // a busy machine needs most of one for a start
 	got := outcome(t, b)
 	expect(t, "retries", got, envelope.Failed, envelope.IdleTimeout)
-	const said = "the model made no progress for 500ms and the run was ended; at the end, the provider is overloaded; attempt 4 of 10, next in 12 s"
+	const said = "the model made no progress for 3s and the run was ended; at the end, the provider is overloaded; attempt 4 of 10, next in 12 s"
 	if got.Result.Error.Message != said || got.Exit.Cause != task.CauseIdleTimeout {
 		t.Errorf("it ended as %q: %s\nwant %s", got.Exit.Cause, got.Result.Error.Message, said)
 	}
-	b.IdleTimeout, b.Timeout = 0, 500*time.Millisecond
+	b.IdleTimeout, b.Timeout = 0, 3*time.Second
 	if got = outcome(t, b); !strings.HasSuffix(got.Result.Error.Message, "; at the end, the provider is overloaded; attempt 4 of 10, next in 12 s") {
 		t.Errorf("at its timeout: %s", got.Result.Error.Message)
 	}

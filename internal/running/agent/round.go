@@ -23,7 +23,7 @@ func (r rounds) refuse(t envelope.Task) error {
 func (r rounds) clone(t envelope.Task) (c worktree.Clone, ok bool, err error) {
 	g := r.of
 	id, person := t.RoundOf()
-	if id == "" || g.opts.Earlier == nil {
+	if id == "" || g.opts.Earlier == nil || g.opts.Received != nil { // the work of a round comes with the job to a runner
 		return c, false, nil
 	}
 	before, err := g.opts.Earlier(id)

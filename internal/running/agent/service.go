@@ -48,7 +48,7 @@ func (b Binding) checkService() *FieldError {
 	case b.Profile != "" || b.Permission != "" || b.Model != "":
 		return wrong("profile", "profile, permission and model are for a program, not for %s", part)
 	case len(b.Command) > 0 || b.Worker != nil || b.Inbox != nil:
-		return wrong(part, "an agent has exec, worker, inbox, http, a2a or mcp, one of them")
+		return wrong(part, "an agent has exec, worker, inbox, http, a2a, mcp or remote, one of them")
 	case b.Worktree || b.Cwd != "" || len(b.Workdirs) > 0:
 		return wrong("exec", "cwd, workdirs and worktree are for a program, not for %s", part)
 	case b.Sandbox.Active():

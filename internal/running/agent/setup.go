@@ -79,6 +79,8 @@ func (g *Agent) setupFailure(j task.Job, exit task.Exit) envelope.Error {
 		return failure(envelope.Timeout, "%s was not done after %v and was ended%s", setupName, g.timeout(j), said)
 	case task.CauseDeadline:
 		return failure(envelope.DeadlineExceeded, "%s was not done at the deadline and was ended%s", setupName, said)
+	case task.CauseLease:
+		return failure(envelope.RunLost, "%s was ended, since the runner did not reach the owner until the lease of the run ended", setupName)
 	case task.CauseOutputTooLarge:
 		return failure(envelope.OutputTooLarge, "%s printed more than %d bytes and was ended", setupName, g.binding.MaxOutput)
 	case task.CauseMemory:

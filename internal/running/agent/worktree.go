@@ -25,7 +25,7 @@ func (g *Agent) refuseWorktree(t envelope.Task) error {
 		return nil
 	case g.binding.Worker != nil || g.binding.Inbox != nil || g.binding.Service != nil:
 		return fmt.Errorf("agent %q has no process of its own for a task: it cannot work in a worktree", g.binding.ID)
-	case g.binding.Cwd == "" && t.Workdir() == "":
+	case g.binding.Cwd == "" && t.Workdir() == "" && !g.binding.Commits:
 		return fmt.Errorf("agent %q has no repository to make a worktree of: set its exec.cwd, or send the task with a directory", g.binding.ID)
 	}
 	return nil
@@ -38,7 +38,7 @@ func (b Binding) checkWorktree() *FieldError {
 		return nil
 	case b.Worker != nil || b.Inbox != nil:
 		return wrong("exec.worktree", "only an agent with exec.command can work in a worktree")
-	case b.Cwd == "" && len(b.Workdirs) == 0:
+	case b.Cwd == "" && len(b.Workdirs) == 0 && !b.Commits && b.Remote == nil:
 		return wrong("exec.worktree", "needs exec.cwd or exec.workdirs, directories in a git repository")
 	}
 	for i, name := range b.Copy {
@@ -55,6 +55,9 @@ func (b Binding) checkWorktree() *FieldError {
 // failed attempt it starts afresh, since half-done work may be the reason; that work stays in
 // the directory of its run.
 func (g *Agent) makeWorktree(ctx context.Context, j task.Job) (string, error) {
+	if g.opts.Received != nil {
+		return receivedWorktree(ctx, g, j)
+	}
 	if j.Task.Continues() != "" {
 		return g.continueWorktree(ctx, j)
 	}
@@ -74,6 +77,28 @@ func (g *Agent) makeWorktree(ctx context.Context, j task.Job) (string, error) {
 		g.opts.Notice(g.binding.ID, &NotCopiedError{Run: j.RunID, Paths: c.NotCopied})
 	}
 	return c.Cwd(), err
+}
+
+// receivedWorktree makes the clone of a run at a runner, of the commit that came with the job.
+func receivedWorktree(ctx context.Context, g *Agent, j task.Job) (string, error) {
+	r, ok := g.opts.Received(j.RunID)
+	if !ok {
+		return "", fmt.Errorf("no commit came with the job of run %s", j.RunID)
+	}
+	c, err := g.opts.Worktrees.Create(ctx, worktree.Request{
+		Run: j.RunID, Task: string(j.Task.ID), Revision: j.Revision, Attempt: j.Attempt,
+		Received: &r.Bundle, Patch: r.Patch, Copy: g.binding.Copy,
+	})
+	if len(c.NotCopied) > 0 && g.opts.Notice != nil {
+		g.opts.Notice(g.binding.ID, &NotCopiedError{Run: j.RunID, Paths: c.NotCopied})
+	}
+	return c.Cwd(), err
+}
+
+// A Received is the commit that a run at a runner begins with, and the earlier work that came with it.
+type Received struct {
+	Bundle worktree.Bundle
+	Patch  []byte
 }
 
 // A NotCopiedError says what of exec.worktree.copy isn't in the clone of a run, which goes on.
@@ -132,7 +157,7 @@ func (g *Agent) keepWork(j task.Job, o task.Outcome) task.Outcome {
 	}
 	if err == nil && ok && c.Work.File != "" {
 		o.Patch = c.Work.Digest
-		o.Result.Artifacts = append(o.Result.Artifacts, envelope.Ref{Kind: "diff", URI: fileURI(g.opts.Worktrees.PatchFile(c))})
+		o.Result.Artifacts = append(o.Result.Artifacts, envelope.Ref{Kind: "diff", URI: envelope.FileURI(g.opts.Worktrees.PatchFile(c))})
 	}
 	return o
 }

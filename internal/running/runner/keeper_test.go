@@ -70,14 +70,20 @@ func TestAKeeperRunsAsWeWould(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// detached starts a run and leaves it to the keeper.
+// detached starts a run and leaves it to the keeper when its process plays.
 func detached(t *testing.T, k *runner.Keepers, s runner.Spec) runner.Process {
+	t.Helper()
+	return detachedAfter(t, k, s, func() { wait(filepath.Join(s.Dir, "ready")) })
+}
+
+// detachedAfter starts a run, and leaves it to the keeper after something.
+func detachedAfter(t *testing.T, k *runner.Keepers, s runner.Spec, something func()) runner.Process {
 	t.Helper()
 	ctx, leave := context.WithCancelCause(t.Context())
 	var self runner.Process
 	_, err := k.Run(ctx, s, func(p runner.Process) {
 		self = p
-		wait(filepath.Join(s.Dir, "ready"))
+		something()
 		leave(runner.ErrDetach)
 	})
 	if !errors.Is(err, runner.ErrDetach) {
@@ -144,7 +150,7 @@ func TestLimitsHoldWhileNobodyIsThere(t *testing.T) {
 	k := keepers(t, t.TempDir(), "a")
 	s := playing(t, "hang, and say so")
 	s.Timeout = 200 * time.Millisecond
-	detached(t, k, s)
+	detachedAfter(t, k, s, func() {}) // its process may not play before it is ended
 	got, known, err := k.Await(t.Context(), s.Dir)
 	if err != nil || !known || got.Cause != task.CauseTimeout {
 		t.Errorf("Await = %+v, %v, %v; want cause %s", got, known, err, task.CauseTimeout)

@@ -2,6 +2,8 @@ package runner
 
 import (
 	"os"
+	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -63,12 +65,22 @@ func (l *limits) exceeded(now time.Time) task.Cause {
 		return task.CauseTimeout
 	case !s.Deadline.IsZero() && !now.Before(s.Deadline):
 		return task.CauseDeadline
+	case s.Lease != "" && leaseEnded(s.Lease):
+		return task.CauseLease
 	case !l.answered.IsZero() && lived.Sub(l.answered) >= s.ExitTimeout:
 		return task.CauseExitTimeout
 	case s.IdleTimeout > 0 && lived.Sub(l.lastActive) >= s.IdleTimeout:
 		return task.CauseIdleTimeout
 	}
 	return ""
+}
+
+// leaseEnded reports whether the lease in a file has ended. One that can't be read has.
+func leaseEnded(path string) bool {
+	text, err := os.ReadFile(path)
+	until, wrong := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	var now unix.Timespec
+	return err != nil || wrong != nil || unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) != nil || now.Nano() >= until
 }
 
 // notice records activity.

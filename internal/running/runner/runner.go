@@ -45,6 +45,7 @@ type Spec struct {
 	ExitTimeout time.Duration // between the last change of Answer and the exit
 	Answer      string        // a file that holds the answer once it isn't empty; "" for none
 	Deadline    time.Time     // on the wall clock, also after changes of it
+	Lease       string        // a file with the time since boot, in nanoseconds, at which the run ends unless the file changes; "" for none
 	MaxOutput   int64         // bytes, for each of stdout, stderr and Answer
 	Grace       time.Duration // between SIGTERM and SIGKILL, at the deadline half a second at most; zero: kill at once
 	CwdResolved bool          // a symbolic link in Cwd is an error: somebody made it after Cwd was checked
@@ -181,7 +182,7 @@ const lateGrace = 500 * time.Millisecond
 func (r *attempt) stop(cause task.Cause) {
 	grace := r.spec.Grace
 	switch cause {
-	case task.CauseDeadline:
+	case task.CauseDeadline, task.CauseLease:
 		grace = min(grace, lateGrace)
 	case task.CauseOutputTooLarge:
 		grace = 0

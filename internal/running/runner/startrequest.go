@@ -15,7 +15,7 @@ const maxStart = 16 << 20
 
 // paths lists the path and text fields of a Spec, in the order of encoding.
 func (s *Spec) paths() []*string {
-	return []*string{&s.Dir, &s.Cwd, &s.Stdin, &s.path, &s.Progress, &s.Answer, &s.Sandbox.Program, &s.Setup.path, &s.Broker}
+	return []*string{&s.Dir, &s.Cwd, &s.Stdin, &s.path, &s.Progress, &s.Answer, &s.Sandbox.Program, &s.Setup.path, &s.Broker, &s.Lease}
 }
 
 // durations lists the duration fields of a Spec, in the order of encoding.

@@ -12,7 +12,7 @@ import (
 func TestAnOrderSaysAllOfASpec(t *testing.T) {
 	full := Spec{
 		Dir: "/a dir", Argv: []string{"a", "", "c\nd"}, Env: []string{"K=V\xff", ""}, Cwd: "/cwd", Stdin: "/in",
-		Timeout: time.Hour, IdleTimeout: 1, Progress: "/progress", ExitTimeout: 2, Answer: "/answer",
+		Timeout: time.Hour, IdleTimeout: 1, Progress: "/progress", ExitTimeout: 2, Answer: "/answer", Lease: "/lease",
 		Deadline: time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC), MaxOutput: 1 << 40, Grace: 3, Recorded: true, CwdResolved: true, path: "/bin/a",
 		Sandbox: Sandbox{Program: "/usr/bin/bwrap", Options: []string{"--ro-bind", "/usr", ""}, ByName: true, Network: []string{"example.com"}, Limits: cgroup.Limits{Memory: 1 << 40, Processes: 512}},
 		Broker:  `{"token":"t"}`, Setup: Setup{Argv: []string{"npm", "ci"}, Options: []string{"--tmpfs"}, Network: []string{"registry.example"}, path: "/bin/npm"},

@@ -92,7 +92,7 @@ func TestAnEndedRunLeavesNothingOfItsTree(t *testing.T) {
 		want    task.Cause
 	}{
 		{"grows a tree", 0, ""},
-		{"grows a tree and stays", 2 * time.Second, task.CauseTimeout},
+		{"grows a tree and stays", 5 * time.Second, task.CauseTimeout},
 		{"grows a tree and stays", 0, task.CauseInterrupted},
 	} {
 		s := playing(t, test.role)

@@ -5,6 +5,7 @@ package schedule
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"mailboxd/internal/decisions/task"
@@ -19,8 +20,36 @@ type Item struct {
 	Seq       int64
 	Agent     string
 	Requester string
-	Priority  int // the highest is taken first
-	Begun     any // data for the taker if the task's start is durable already; nil: it hasn't begun
+	Priority  int  // the highest is taken first
+	Begun     any  // data for the taker if the task's start is durable already; nil: it hasn't begun
+	Remote    bool // its run is on another machine, so that it takes no slot here
+	Grant     any  // that Places.Take gave it; nil: none
+}
+
+// ErrNoRoom says that the room of a place has gone, so that its item waits for another one.
+var ErrNoRoom = errors.New("no runner has room now")
+
+// An UnfitError says why no runner with room may have the run of an item. The caller hears when one may.
+type UnfitError struct{ Why string }
+
+func (e *UnfitError) Error() string { return e.Why }
+
+// An UnsentError says why the job of a run was not sent to its runner. It never will be.
+type UnsentError struct {
+	Err    error
+	Failed int // how often that failed for its task, one time after another
+}
+
+func (e *UnsentError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *UnsentError) Unwrap() error { return e.Err }
+
+// Places are on other machines. Their functions may be called concurrently, and call no method of the Queue.
+type Places struct {
+	IsRemote func(agent string) bool // its runs take places instead of slots
+	Free     func(agent string) bool // there is a place for a run
+	Take     func(agent string) any  // takes a place; nil: there is none any more
 }
 
 // A Queue hands out the task with the highest priority whose agent and requester have a free
@@ -29,6 +58,7 @@ type Queue struct {
 	limits
 	room     chan struct{} // signalled when a full queue has room again
 	Released func()        // called when slots became free; set before the first Push, nil: nothing is called
+	Places   *Places       // set before the first Push, nil: no agent is remote
 
 	mu         sync.Mutex          // guards the fields below
 	work       *sync.Cond          // for takers: an item may be available
@@ -54,6 +84,7 @@ type counts struct {
 	blocked  int  // tasks that wait for something other than a slot
 	reserved int  // slots of items that may be pushed as begun
 	taken    int  // slots taken, over all agents
+	remote   int  // items taken that are remote
 	busy     int  // items taken and not done, and those of AddBusy
 	visited  int  // requesters that next has checked; for tests
 	paused   bool // intake found the queue full
@@ -135,6 +166,22 @@ func (q *Queue) next() (Item, bool) {
 		q.begun = q.begun[1:]
 		return it, true
 	}
+	best, ok := q.best()
+	for ok && best.Remote && best.Grant == nil {
+		if best.Grant = q.Places.Take(best.Agent); best.Grant == nil {
+			best, ok = q.best() // the place has gone meanwhile
+		}
+	}
+	if !ok {
+		return Item{}, false
+	}
+	q.removeFirst(best.Agent)
+	q.occupy(best)
+	return best, true
+}
+
+// best returns the item that is taken next. The caller holds mu.
+func (q *Queue) best() (Item, bool) {
 	var best Item
 	requesterHasSlot := q.requesterHasSlot // once, because a method value is allocated
 	for agent, items := range q.waiting {
@@ -147,13 +194,11 @@ func (q *Queue) next() (Item, bool) {
 			best = it
 		}
 	}
-	if best.Seq == 0 {
-		return Item{}, false
-	}
-	q.removeFirst(best.Agent)
-	q.occupy(best)
-	return best, true
+	best.Remote = best.Seq != 0 && q.isRemote(best.Agent)
+	return best, best.Seq != 0
 }
+
+func (q *Queue) isRemote(agent string) bool { return q.Places != nil && q.Places.IsRemote(agent) }
 
 // before reports whether an item comes before one of another agent.
 func (it Item) before(other Item) bool { return it.position().Compare(other.position()) < 0 }
@@ -162,6 +207,9 @@ func (it Item) position() task.Position { return task.Position{Seq: it.Seq, Prio
 
 // hasSlot reports whether a run of the agent can begin now. The caller holds mu.
 func (q *Queue) hasSlot(agent string) bool {
+	if q.isRemote(agent) {
+		return q.agents[agent] < q.limit(agent) && q.Places.Free(agent)
+	}
 	return q.taken < q.slots && q.agents[agent] < q.limit(agent)
 }
 
@@ -173,7 +221,11 @@ func (q *Queue) requesterHasSlot(requester string) bool {
 // occupy takes the slots of an item, which is busy from then on. The caller holds mu.
 func (q *Queue) occupy(it Item) {
 	q.agents[it.Agent]++
-	q.taken++
+	if it.Remote {
+		q.remote++
+	} else {
+		q.taken++
+	}
 	q.requesters[it.Requester]++
 	q.busy++
 }
@@ -229,7 +281,11 @@ func (q *Queue) Release(it Item) {
 		}
 	}
 	decrement(q.agents, it.Agent)
-	q.taken--
+	if it.Remote {
+		q.remote--
+	} else {
+		q.taken--
+	}
 	q.wakeNext()
 	q.changed.Broadcast()
 	q.mu.Unlock()
@@ -278,12 +334,19 @@ func (q *Queue) WaitReleased(ctx context.Context, agent string) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for ctx.Err() == nil {
-		if q.agents[agent] == 0 && (agent != AllAgents || q.taken == 0) {
+		if q.agents[agent] == 0 && (agent != AllAgents || q.taken+q.remote == 0) {
 			return nil
 		}
 		q.changed.Wait()
 	}
 	return context.Cause(ctx)
+}
+
+// WakeOne wakes one taker, after a place became free. It wakes the next one if it finds an item.
+func (q *Queue) WakeOne() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.wakeNext()
 }
 
 // Wake wakes all waiting callers, after the limits of agents have changed.

@@ -5,7 +5,7 @@ package schedule
 func (q *Queue) Reserve(it Item) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.length > 0 || !q.hasSlot(it.Agent) || !q.requesterHasSlot(it.Requester) {
+	if q.length > 0 || q.isRemote(it.Agent) || !q.hasSlot(it.Agent) || !q.requesterHasSlot(it.Requester) {
 		return false
 	}
 	q.occupy(it)

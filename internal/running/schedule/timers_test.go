@@ -2,11 +2,14 @@ package schedule
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"mailboxd/internal/decisions/task"
 )
 
 // startAll runs functions, each in a goroutine that the returned group waits for.
@@ -18,47 +21,99 @@ func startAll(functions ...func()) *sync.WaitGroup {
 	return &group
 }
 
+// A table has rows as the ledger has them.
+type table struct {
+	mu    sync.Mutex
+	rows  map[int64]time.Time
+	asked int
+	fails bool
+}
+
+// rowsAt returns a table of tasks that are due some time after a time.
+func rowsAt(start time.Time, after map[int64]time.Duration) *table {
+	t := &table{rows: map[int64]time.Time{}}
+	for seq, d := range after {
+		t.rows[seq] = start.Add(d)
+	}
+	return t
+}
+
+// write writes a row as a transaction does.
+func (r *table) write(timers *Timers, seq int64, due time.Time) {
+	r.mu.Lock()
+	if r.rows[seq] = due; due.IsZero() {
+		delete(r.rows, seq)
+	}
+	r.mu.Unlock()
+	timers.Written(seq, due)
+}
+
+func (r *table) read(_ context.Context, after task.Look, limit int) (found []task.Look, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.asked++; r.fails {
+		return nil, errors.New("the disk failed")
+	}
+	for seq, at := range r.rows {
+		if at.After(after.At) || at.Equal(after.At) && seq > after.Task {
+			found = append(found, task.Look{Task: seq, At: at})
+		}
+	}
+	slices.SortFunc(found, func(a, b task.Look) int {
+		if c := a.At.Compare(b.At); c != 0 {
+			return c
+		}
+		return int(a.Task - b.Task)
+	})
+	return found[:min(len(found), limit)], nil
+}
+
+// at returns Timers with clocks that tests set.
+func at(wall, boot *time.Time, busy func()) *Timers {
+	timers := NewTimers(busy)
+	timers.wall, timers.boot = func() time.Time { return *wall }, func() time.Time { return *boot }
+	return timers
+}
+
 // dueOf returns the tasks that are due.
-func dueOf(t *Timers) (seqs []int64, wait time.Duration) {
-	over, wait := t.due()
-	for _, o := range over {
-		seqs = append(seqs, o.seq)
+func dueOf(t *Timers, rows *table) (seqs []int64, wait time.Duration) {
+	looks, wait := t.due(context.Background(), rows.read)
+	for _, l := range looks {
+		seqs = append(seqs, l.task)
 	}
 	return seqs, wait
 }
 
 func TestTheEngineIsBusyUntilATaskIsCheckedThatIsToBeCheckedNow(t *testing.T) {
-	boot, busy := time.Unix(1000, 0), 0
-	timers := NewTimers(func() { busy++ })
-	timers.boot.now = func() time.Time { return boot }
+	wall, boot, busy := time.Unix(1e9, 0), time.Unix(1000, 0), 0
+	timers, rows := at(&wall, &boot, func() { busy++ }), &table{}
 	timers.After(1, 0)
 	timers.Now(1) // also when its time has come already
 	timers.Now(1)
 	timers.After(2, time.Second)
 	timers.Now(2)
-	if over, _ := timers.due(); busy != 2 || len(over) != 2 || !over[0].now || !over[1].now {
-		t.Errorf("due = %+v, and the engine is busy with %d; want both tasks once, and 2", over, busy)
+	if looks, _ := timers.due(t.Context(), rows.read); busy != 2 || len(looks) != 2 || !looks[0].now || !looks[1].now {
+		t.Errorf("due = %+v, and the engine is busy with %d; want both tasks once, and 2", looks, busy)
 	}
 	timers.Now(2)
 	timers.After(3, 0)
 	boot = boot.Add(time.Second)
-	over, _ := timers.due()
-	if busy != 3 || len(over) != 2 || !over[0].now || over[1].now {
-		t.Errorf("due = %+v, and the engine is busy with %d; want task 2 and then 3 alone without being busy, and 3", over, busy)
+	looks, _ := timers.due(t.Context(), rows.read)
+	if busy != 3 || len(looks) != 2 || !looks[0].now || looks[1].now {
+		t.Errorf("due = %+v, and the engine is busy with %d; want task 2 and then 3 alone without being busy, and 3", looks, busy)
 	}
 }
 
-func TestTimersFireInOrderAndOnTime(t *testing.T) {
+func TestRowsAreLookedAtInOrderAndOnTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		timers := NewTimers(func() {})
-		fired := make(chan int64, 9)
-		serving := startAll(func() { timers.Serve(ctx, func(seq int64, _ bool) { fired <- seq }) })
+		timers, looked := NewTimers(func() {}), make(chan int64, 9)
 		now := time.Now()
-		timers.Set(3, now.Add(3*time.Hour))
-		timers.Set(1, now.Add(time.Second))
-		timers.Set(2, now.Add(time.Minute+time.Second))
-		timers.Set(9, time.Time{}) // no time, no timer
+		rows := rowsAt(now, map[int64]time.Duration{3: 3 * time.Hour, 2: time.Minute + time.Second})
+		serving := startAll(func() { timers.Serve(ctx, rows.read, func(seq int64, _ bool) { looked <- seq }) })
+		synctest.Wait()
+		rows.write(timers, 1, now.Add(time.Second)) // earlier than what Serve waits for
+		rows.write(timers, 9, time.Time{})          // at no time
 		for _, c := range []struct {
 			wait time.Duration
 			want []int64
@@ -70,12 +125,12 @@ func TestTimersFireInOrderAndOnTime(t *testing.T) {
 		} {
 			time.Sleep(c.wait) // the bubble's clock, no real one
 			synctest.Wait()
-			var fires []int64
-			for len(fired) > 0 {
-				fires = append(fires, <-fired)
+			var seqs []int64
+			for len(looked) > 0 {
+				seqs = append(seqs, <-looked)
 			}
-			if !slices.Equal(fires, c.want) {
-				t.Errorf("fires %v; want %v", fires, c.want)
+			if !slices.Equal(seqs, c.want) {
+				t.Errorf("looks at %v; want %v", seqs, c.want)
 			}
 		}
 		cancel()
@@ -83,93 +138,168 @@ func TestTimersFireInOrderAndOnTime(t *testing.T) {
 	})
 }
 
-func TestATaskHasOneTimerItsEarliest(t *testing.T) {
-	timers := NewTimers(func() {})
-	now := time.Now()
-	for i := range 1000 {
-		timers.Set(1, now.Add(time.Duration(1000-i%500)*time.Millisecond))
+// What a handler leaves as it was isn't looked at again and again.
+func TestARowIsLookedAtOnceForEachTimeThatItIsWritten(t *testing.T) {
+	wall, boot := time.Unix(1e9, 0), time.Unix(1000, 0)
+	timers, rows := at(&wall, &boot, func() {}), rowsAt(wall, map[int64]time.Duration{1: -time.Hour, 2: 0})
+	for _, want := range [][]int64{{1, 2}, nil, nil} {
+		if seqs, _ := dueOf(timers, rows); !slices.Equal(seqs, want) {
+			t.Errorf("due = %v; want %v", seqs, want)
+		}
 	}
-	timers.wall.now = func() time.Time { return now.Add(501 * time.Millisecond) }
-	if seqs, wait := dueOf(timers); !slices.Equal(seqs, []int64{1}) {
-		t.Errorf("due = %v, %s; want task 1, once", seqs, wait)
+	rows.write(timers, 1, wall.Add(-time.Minute))
+	if seqs, _ := dueOf(timers, rows); !slices.Equal(seqs, []int64{1}) {
+		t.Errorf("due = %v; want task 1, which is written", seqs)
 	}
-	timers.wall.now = func() time.Time { return now.Add(time.Hour) }
-	if seqs, _ := dueOf(timers); len(seqs) > 0 {
-		t.Errorf("due later = %v; want nothing more", seqs)
+	asked := rows.asked
+	for range 10 {
+		timers.Now(7)
+		dueOf(timers, rows)
+	}
+	if rows.asked != asked {
+		t.Errorf("the ledger was asked %d times more although no row was due", rows.asked-asked)
+	}
+}
+
+func TestNoRowIsMissedThatIsWrittenWhileTheLedgerIsAsked(t *testing.T) {
+	wall, boot := time.Unix(1e9, 0), time.Unix(1000, 0)
+	timers, rows := at(&wall, &boot, func() {}), &table{rows: map[int64]time.Time{}}
+	after := func(ctx context.Context, from task.Look, limit int) ([]task.Look, error) {
+		found, err := rows.read(ctx, from, limit)
+		rows.write(timers, 1, wall)                // due already
+		rows.write(timers, 2, wall.Add(time.Hour)) // due later
+		return found, err
+	}
+	if looks, _ := timers.due(t.Context(), after); len(looks) > 0 {
+		t.Errorf("due = %v; want nothing yet", looks)
+	}
+	if seqs, _ := dueOf(timers, rows); !slices.Equal(seqs, []int64{1}) {
+		t.Errorf("due = %v; want task 1", seqs)
+	}
+	wall = wall.Add(time.Hour)
+	if seqs, _ := dueOf(timers, rows); !slices.Contains(seqs, 2) {
+		t.Errorf("an hour later due = %v; want task 2", seqs)
+	}
+}
+
+func TestManyRowsAtOneTimeAreLookedAtInParts(t *testing.T) {
+	wall, boot := time.Unix(1e9, 0), time.Unix(1000, 0)
+	timers, rows := at(&wall, &boot, func() {}), &table{rows: map[int64]time.Time{}}
+	for seq := range int64(2*mostRows + 5) {
+		rows.rows[seq+1] = wall.Add(-time.Second)
+	}
+	var all []int64
+	for range 4 {
+		seqs, _ := dueOf(timers, rows)
+		if len(seqs) > mostRows {
+			t.Errorf("%d tasks are due at once; want at most %d", len(seqs), mostRows)
+		}
+		all = append(all, seqs...)
+	}
+	if len(all) != 2*mostRows+5 || len(slices.Compact(all)) != len(all) {
+		t.Errorf("%d tasks were due; want each of the %d once", len(all), 2*mostRows+5)
+	}
+}
+
+func TestRowsAreReadAgainAfterAFault(t *testing.T) {
+	wall, boot := time.Unix(1e9, 0), time.Unix(1000, 0)
+	timers, rows := at(&wall, &boot, func() {}), rowsAt(wall, map[int64]time.Duration{1: 0})
+	rows.fails = true
+	if seqs, wait := dueOf(timers, rows); len(seqs) > 0 || wait != retryRows {
+		t.Errorf("due = %v, %v; want nothing, and a pause", seqs, wait)
+	}
+	rows.fails = false
+	if seqs, _ := dueOf(timers, rows); !slices.Equal(seqs, []int64{1}) {
+		t.Errorf("due = %v; want task 1", seqs)
+	}
+}
+
+// A handler that saw the clock after it was set back found that it was too early.
+func TestARowIsLookedAtAgainAfterTheWallClockIsSetBack(t *testing.T) {
+	wall, boot := time.Unix(1e9, 0), time.Unix(1000, 0)
+	timers, rows := at(&wall, &boot, func() {}), rowsAt(wall, map[int64]time.Duration{1: 0})
+	if seqs, wait := dueOf(timers, rows); !slices.Equal(seqs, []int64{1}) || wait != recheck {
+		t.Errorf("due = %v, %v; want task 1, and another look at the clock soon", seqs, wait)
+	}
+	wall = wall.Add(-time.Hour)
+	if seqs, wait := dueOf(timers, rows); len(seqs) > 0 || wait != recheck {
+		t.Errorf("due an hour before = %v, %v; want nothing", seqs, wait)
+	}
+	wall = wall.Add(time.Hour)
+	if seqs, _ := dueOf(timers, rows); !slices.Equal(seqs, []int64{1}) {
+		t.Errorf("due = %v; want task 1 again", seqs)
 	}
 }
 
 func TestAPauseIsAsLongAsItWasMeantHoweverTheWallClockIsSet(t *testing.T) {
 	for name, wallStep := range map[string]time.Duration{"not set": 0, "set back": -time.Hour, "set forward": time.Hour} {
 		wall, boot := time.Unix(1e9, 0), time.Unix(1000, 0)
-		timers := NewTimers(func() {})
-		timers.wall.now, timers.boot.now, timers.pauses.now = func() time.Time { return wall }, func() time.Time { return boot }, func() time.Time { return boot }
+		timers, rows := at(&wall, &boot, func() {}), &table{}
 		timers.StartBackoff(1, time.Minute)
 		timers.After(2, time.Minute)
 		wall, boot = wall.Add(59*time.Second+wallStep), boot.Add(59*time.Second)
-		if seqs, wait := dueOf(timers); len(seqs) > 0 || wait != time.Second || !timers.InBackoff(1) {
+		if seqs, wait := dueOf(timers, rows); len(seqs) > 0 || wait != time.Second || !timers.InBackoff(1) {
 			t.Errorf("%s: after 59 s due = %v, %v, in the pause %v; want nothing, a second, and true", name, seqs, wait, timers.InBackoff(1))
 		}
 		boot = boot.Add(time.Second) // asleep or awake
-		if seqs, _ := dueOf(timers); !slices.Equal(seqs, []int64{2, 1}) || timers.InBackoff(1) {
+		if seqs, _ := dueOf(timers, rows); !slices.Equal(seqs, []int64{1, 2}) || timers.InBackoff(1) {
 			t.Errorf("%s: after a minute due = %v, in the pause %v; want both tasks, false", name, seqs, timers.InBackoff(1))
 		}
 	}
 }
 
 func TestAPauseIsEndedByNothingElse(t *testing.T) {
-	boot := time.Unix(1000, 0)
-	timers := NewTimers(func() {})
-	timers.boot.now, timers.pauses.now = func() time.Time { return boot }, func() time.Time { return boot }
+	wall, boot := time.Unix(1e9, 0), time.Unix(1000, 0)
+	timers, rows := at(&wall, &boot, func() {}), &table{}
 	timers.StartBackoff(1, time.Minute)
 	timers.After(1, time.Second)
 	timers.Now(1)
 	boot = boot.Add(time.Second)
-	if seqs, wait := dueOf(timers); !slices.Equal(seqs, []int64{1}) || wait != 59*time.Second || !timers.InBackoff(1) {
+	if seqs, wait := dueOf(timers, rows); !slices.Equal(seqs, []int64{1}) || wait != 59*time.Second || !timers.InBackoff(1) {
 		t.Errorf("after a second due = %v, %v, in the pause %v; want the task for another reason, 59 s, and true", seqs, wait, timers.InBackoff(1))
 	}
 	timers.StartBackoff(1, time.Second) // the task was tried meanwhile
 	timers.StartBackoff(1, 2*time.Minute)
 	boot = boot.Add(119 * time.Second)
-	if seqs, wait := dueOf(timers); len(seqs) > 0 || wait != time.Second {
+	if seqs, wait := dueOf(timers, rows); len(seqs) > 0 || wait != time.Second {
 		t.Errorf("before the end of the second pause due = %v, %v; want nothing, and a second", seqs, wait)
 	}
 	timers.EndBackoff(1)
 	boot = boot.Add(time.Second)
-	if seqs, wait := dueOf(timers); len(seqs) > 0 || wait >= 0 || timers.InBackoff(1) {
+	if seqs, wait := dueOf(timers, rows); len(seqs) > 0 || wait >= 0 || timers.InBackoff(1) {
 		t.Errorf("after the end of a pause due = %v, %v; want nothing any more", seqs, wait)
 	}
 }
 
-func TestATimeOfDayGoesByTheWallClock(t *testing.T) {
+func TestATaskHasOnePauseItsShortest(t *testing.T) {
 	wall, boot := time.Unix(1e9, 0), time.Unix(1000, 0)
-	timers := NewTimers(func() {})
-	timers.wall.now, timers.boot.now = func() time.Time { return wall }, func() time.Time { return boot }
-	timers.Set(1, wall.Add(time.Hour))
-	wall = wall.Add(time.Hour) // somebody has set it
-	if seqs, _ := dueOf(timers); !slices.Equal(seqs, []int64{1}) {
-		t.Errorf("due = %v; want task 1", seqs)
+	timers, rows := at(&wall, &boot, func() {}), &table{}
+	for i := range 1000 {
+		timers.After(1, time.Duration(1000-i%500)*time.Millisecond)
+	}
+	boot = boot.Add(501 * time.Millisecond)
+	if seqs, wait := dueOf(timers, rows); !slices.Equal(seqs, []int64{1}) || wait >= 0 {
+		t.Errorf("due = %v, %s; want task 1, once", seqs, wait)
 	}
 }
 
-func TestTheNextTimerIsTheEarlierOneOfBothClocks(t *testing.T) {
-	wall, boot := time.Unix(1e9, 0), time.Unix(1000, 0)
+func TestTheNextLookIsTheEarlierOneOfBothClocks(t *testing.T) {
 	for _, c := range []struct{ wall, boot, want time.Duration }{
 		{30 * time.Second, 10 * time.Second, 10 * time.Second},
 		{10 * time.Second, 30 * time.Second, 10 * time.Second},
 		{30 * time.Second, 0, 30 * time.Second},
 		{0, 30 * time.Second, 30 * time.Second},
 	} {
-		timers := NewTimers(func() {})
-		timers.wall.now, timers.boot.now = func() time.Time { return wall }, func() time.Time { return boot }
+		wall, boot := time.Unix(1e9, 0), time.Unix(1000, 0)
+		timers, rows := at(&wall, &boot, func() {}), &table{}
 		if c.wall > 0 {
-			timers.Set(1, wall.Add(c.wall))
+			rows = rowsAt(wall, map[int64]time.Duration{1: c.wall})
 		}
 		if c.boot > 0 {
 			timers.After(2, c.boot)
 		}
-		if _, wait := timers.due(); wait != c.want {
-			t.Errorf("timers in %v by the wall clock and %v by the boot clock: the wait is %v; want %v", c.wall, c.boot, wait, c.want)
+		if _, wait := timers.due(t.Context(), rows.read); wait != c.want {
+			t.Errorf("looks in %v by the wall clock and %v by the boot clock: the wait is %v; want %v", c.wall, c.boot, wait, c.want)
 		}
 	}
 }

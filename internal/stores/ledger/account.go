@@ -18,14 +18,12 @@ func scanBalance(r row) (b task.Balance, err error) {
 
 const balanceQuery = "SELECT " + balanceColumns + " FROM accounts WHERE owner = ? AND day = ?"
 
-// Balance returns the balance of an account on a day; it is zero if nothing was
-// reserved or spent yet.
+// Balance returns the balance of an account on a day; it is zero if nothing was reserved or spent yet.
 func (tx *Tx) Balance(owner, day string) (task.Balance, error) {
 	return balance(context.Background(), tx.write, owner, day)
 }
 
-// Balance returns the balance of an account on a day; it is zero if nothing was
-// reserved or spent yet.
+// Balance returns the balance of an account on a day; it is zero if nothing was reserved or spent yet.
 func (r *Reader) Balance(ctx context.Context, owner, day string) (task.Balance, error) {
 	return balance(ctx, r.read, owner, day)
 }

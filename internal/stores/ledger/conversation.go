@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"mailboxd/internal/decisions/task"
 )
@@ -120,11 +121,11 @@ func (r *Reader) LinkedTasks(ctx context.Context, thread, trace string) ([]int64
 	return tasks, nil
 }
 
-const offspringQuery = "SELECT " + childColumns + " FROM tasks t LEFT JOIN talks k ON k.task = t.seq WHERE t.parent = ? AND t.parent <> 0 AND t.latest = 1 ORDER BY t.seq"
+var offspringQuery = "SELECT " + childColumns + " FROM tasks t LEFT JOIN talks k ON k.task = t.seq " +
+	"WHERE t.parent = ? AND t.parent <> 0 AND t.latest = 1 ORDER BY t.seq"
 
 // childColumns are those scanChild reads.
-const childColumns = "coalesce(k.tie, ''), t.seq, t.id, t.revision, t.latest, t.hash, t.dialect, t.state, t.attempt, t.reasons, t.until, t.agent, " +
-	"t.requester, t.type, t.deadline, t.received, t.finished, t.file, t.offset, t.status, t.kind, t.result_sum, t.put, t.delivered, t.replaces, t.parent, t.depth, t.priority"
+var childColumns = "coalesce(k.tie, ''), t." + strings.ReplaceAll(taskColumns, ", ", ", t.")
 
 func scanChild(r row) (c task.Child, err error) {
 	c.Task, err = scanTask(prefixed{r, &c.Tie})

@@ -62,6 +62,7 @@ func TestARunIsIntendedThenStartedThenEndedOnce(t *testing.T) {
 	seq := add(t, l, newTask(1))[0]
 	tokens := int64(0)
 	intended := task.Run{Task: seq, Attempt: 1, ID: "r-1", Intent: noon}
+	intended.At = task.Assignment{Runner: "gpu-1", Incarnation: "i", Token: "1/2/3"}
 	started := intended
 	started.PID, started.PIDStart, started.Boot = 4321, math.MaxUint64, "boot"
 	ended := started

@@ -31,9 +31,10 @@ var redoStatements = [...]string{
 	insertOf("tasks", redoTaskColumns),
 	insertOf("requests", "task, body"),
 	resultInsert,
-	insertOf("runs", runColumns),
+	insertOf("runs", redoRunColumns),
 	insertOf("events", "time, kind, data, task"),
-	taskUpdate,
+	"UPDATE tasks SET state = ?, attempt = ?, reasons = ?, until = ?, agent = ?, status = ?, kind = ?, finished = ?, " +
+		"result_sum = ?, put = ?, delivered = ?, replaces = ? WHERE seq = ?",
 	"UPDATE runs SET pid = ?, pid_start = ?, boot = ?, started = ?, finished = ?, exit_code = ?, signal = ?, " +
 		"cause = ?, settled = ? WHERE task = ? AND attempt = ?",
 	fileInsert,
@@ -43,6 +44,9 @@ var redoStatements = [...]string{
 
 const redoTaskColumns = "seq, id, revision, latest, hash, dialect, state, attempt, reasons, until, agent, requester, type, " +
 	"deadline, received, finished, file, offset, status, kind, result_sum, put, delivered, replaces, parent, depth"
+
+const redoRunColumns = "task, attempt, run_id, intent, pid, pid_start, boot, started, finished, exit_code, signal, cause, " +
+	"tokens, usd_cents, terms, reserved_tokens, reserved_cents, lender, lender_attempt, settled"
 
 func insertOf(table, columns string) string {
 	return "INSERT INTO " + table + " (" + columns + ") VALUES (?" + strings.Repeat(", ?", strings.Count(columns, ",")) + ")"

@@ -32,7 +32,7 @@ func (tx *Tx) Move(seq int64, from task.State, attempt int, c task.Change) (move
 	if err := setWaits(tx, seq, from, t.Reasons, c); err != nil {
 		return false, err
 	}
-	t.State, t.Reasons, t.Until = c.To, c.Reasons, exact(c.Until)
+	t.State, t.Reasons, t.Until, t.Due = c.To, c.Reasons, exact(c.Until), exact(c.Due)
 	t.Attempt = cmp.Or(c.Attempt, t.Attempt)
 	t.Agent, t.Status, t.Kind = cmp.Or(c.Agent, t.Agent), cmp.Or(c.Status, t.Status), cmp.Or(c.Kind, t.Kind)
 	if c.To == task.Done {

@@ -269,3 +269,24 @@ func contents(t *testing.T, dir string) map[string]string {
 	}
 	return found
 }
+
+// The columns of version 20 say that a run of an earlier version was on this machine.
+func TestRunsOfVersion19WereOnThisMachine(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	var scripts []string
+	for version := range 19 {
+		script, err := os.ReadFile(fmt.Sprintf("schema/%d.sql", version+1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		scripts = append(scripts, string(script))
+	}
+	run(t, path, strings.Join(scripts, "\n")+
+		"INSERT INTO runs (task, attempt, run_id, intent, pid, pid_start, boot, exit_code, signal, cause, terms) "+
+		"VALUES (1, 1, 'r-1', 1, 7, 8, 'b', 0, '', '', '{}'); PRAGMA user_version = 19")
+	l := openAt(t, path)
+	runs, err := l.Runs(t.Context(), 1)
+	if err != nil || len(runs) != 1 || runs[0].PID != 7 || runs[0].At.IsRemote() {
+		t.Errorf("Runs() = %+v, %v; want one of process 7 on this machine", runs, err)
+	}
+}

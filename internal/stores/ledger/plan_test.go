@@ -39,6 +39,7 @@ func TestAStartGoesByThePartialIndexes(t *testing.T) {
 		heldNamesQuery:   "tasks_held",
 		heldQuery:        "tasks_held",
 		countHeldQuery:   "tasks_held",
+		dueTasksQuery:    "tasks_due (due=? AND rowid>?)",
 	})
 }
 

@@ -17,11 +17,11 @@ const (
 	queuedTasksQuery = "SELECT seq, agent, requester FROM tasks WHERE state <> 'done' AND seq > ? AND " + plain + " ORDER BY seq LIMIT ?"
 
 	// plain is the condition of a QueuedTask. No other task becomes one later.
-	plain = "state = 'queued' AND revision = 1 AND attempt = 0 AND replaces = 0 AND parent = 0 AND dialect = 'ainl' AND deadline IS NULL AND priority = 0"
+	plain = "state = 'queued' AND revision = 1 AND attempt = 0 AND replaces = 0 AND parent = 0 AND dialect = 'ainl' AND priority = 0"
 )
 
 // A QueuedTask is a revision that is queued and needs nothing but a slot: the
-// first of its id, in AINL, of no parent, without a deadline or a priority, never begun.
+// first of its id, in AINL, of no parent, without a priority, never begun.
 type QueuedTask struct {
 	Seq              int64
 	Agent, Requester string
@@ -30,16 +30,13 @@ type QueuedTask struct {
 // QueuedTasks returns up to limit QueuedTasks after afterSeq, in order of Seq. There may be a
 // million, and three columns are read in a fifth of the time of a row.
 func (r *Reader) QueuedTasks(ctx context.Context, afterSeq int64, limit int) ([]QueuedTask, error) {
-	queued, err := all(ctx, r.read, scanQueuedTask, queuedTasksQuery, afterSeq, limit)
+	queued, err := all(ctx, r.read, func(r row) (t QueuedTask, err error) {
+		return t, r.Scan(&t.Seq, &t.Agent, &t.Requester)
+	}, queuedTasksQuery, afterSeq, limit)
 	if err != nil {
 		return nil, fmt.Errorf("list what is queued: %w", err)
 	}
 	return queued, nil
-}
-
-func scanQueuedTask(r row) (t QueuedTask, err error) {
-	err = r.Scan(&t.Seq, &t.Agent, &t.Requester)
-	return t, err
 }
 
 // Unfinished returns up to limit revisions after afterSeq that are neither Done nor
@@ -74,15 +71,10 @@ type Final struct {
 // going through all of it takes time: a second for a million tasks, where whole
 // rows took eight.
 func (r *Reader) Finals(ctx context.Context, afterSeq int64, limit int) ([]Final, error) {
-	finals, err := all(ctx, r.read, scanFinal,
+	finals, err := all(ctx, r.read, func(r row) (f Final, err error) { return f, r.Scan(&f.Seq, &f.ID) },
 		"SELECT seq, id FROM tasks WHERE seq > ? AND latest = 1 AND state = 'done' AND put = 1 AND result_sum <> '' ORDER BY seq LIMIT ?", afterSeq, limit)
 	if err != nil {
 		return nil, fmt.Errorf("list final results: %w", err)
 	}
 	return finals, nil
-}
-
-func scanFinal(r row) (f Final, err error) {
-	err = r.Scan(&f.Seq, &f.ID)
-	return f, err
 }

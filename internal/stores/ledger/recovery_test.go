@@ -44,17 +44,16 @@ func TestWhatOnlyWaitsForItsTurnIsNoUnfinishedTask(t *testing.T) {
 	add(t, l,
 		queued("plain", func(*task.Task) {}),
 		named("held", 1, task.Held),
-		queued("due", func(t *task.Task) { t.Deadline = time.Now() }),
 		queued("child", func(t *task.Task) { t.Parent = 1 }),
 		queued("said", func(t *task.Task) { t.Dialect = envelope.CLowl }),
 		queued("again", func(t *task.Task) { t.Attempt = 1 }),
 		queued("moving", func(t *task.Task) { t.Replaces = true }),
 		queued("urgent", func(t *task.Task) { t.Priority = 5 }),
 		named("plain", 2, task.Queued),
-		queued("other", func(t *task.Task) { t.Agent, t.Requester = "b", "s" }),
+		queued("other", func(t *task.Task) { t.Agent, t.Requester, t.Deadline = "b", "s", time.Now() }), // the deadline is in the row
 	)
 	rows, err := l.Unfinished(t.Context(), 0, 10)
-	if want := []string{"held.1", "due.1", "child.1", "said.1", "again.1", "moving.1", "urgent.1", "plain.2"}; err != nil || !cmp.Equal(ids(rows), want) {
+	if want := []string{"held.1", "child.1", "said.1", "again.1", "moving.1", "urgent.1", "plain.2"}; err != nil || !cmp.Equal(ids(rows), want) {
 		t.Errorf("Unfinished() = %v, %v; want %v", ids(rows), err, want)
 	}
 	turns, err := l.QueuedTasks(t.Context(), 0, 10)

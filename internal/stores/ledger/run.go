@@ -9,10 +9,10 @@ import (
 )
 
 const runColumns = "task, attempt, run_id, intent, pid, pid_start, boot, started, finished, exit_code, signal, cause, tokens, usd_cents, terms, " +
-	"reserved_tokens, reserved_cents, lender, lender_attempt, settled"
+	"reserved_tokens, reserved_cents, lender, lender_attempt, settled, runner, incarnation, token"
 
 // StartRun records the intent of a run: Task, Attempt, ID, Intent, Boot,
-// Terms, Reserved and Lender of r. What is reserved is so in all its accounts
+// Terms, Reserved, Lender and At of r. What is reserved is so in all its accounts
 // from then on, and no longer the lender's. The same attempt twice is an error.
 func (tx *Tx) StartRun(r task.Run) (err error) {
 	defer wrap(&err, "start run %d of task %d", r.Attempt, r.Task)
@@ -21,13 +21,16 @@ func (tx *Tx) StartRun(r task.Run) (err error) {
 		return err
 	}
 	_, err = tx.exec("INSERT INTO runs (task, attempt, run_id, intent, pid, pid_start, boot, exit_code, signal, cause, terms, "+
-		"reserved_tokens, reserved_cents, lender, lender_attempt) VALUES (?, ?, ?, ?, 0, 0, ?, 0, '', '', ?, ?, ?, ?, ?)",
-		r.Task, r.Attempt, r.ID, r.Intent.UnixMicro(), r.Boot, terms, r.Reserved.Tokens, r.Reserved.USDCents, r.Lender.Task, r.Lender.Attempt)
+		"reserved_tokens, reserved_cents, lender, lender_attempt, runner, incarnation, token) "+
+		"VALUES (?, ?, ?, ?, 0, 0, ?, 0, '', '', ?, ?, ?, ?, ?, ?, ?, ?)",
+		r.Task, r.Attempt, r.ID, r.Intent.UnixMicro(), r.Boot, terms, r.Reserved.Tokens, r.Reserved.USDCents, r.Lender.Task, r.Lender.Attempt,
+		r.At.Runner, r.At.Incarnation, r.At.Token)
 	if err != nil {
 		return err
 	}
 	tx.runs[task.RunName{Task: r.Task, Attempt: r.Attempt}] = task.Run{
 		Task: r.Task, Attempt: r.Attempt, ID: r.ID, Intent: exact(r.Intent), Boot: r.Boot, Terms: r.Terms, Reserved: r.Reserved, Lender: r.Lender,
+		At: r.At,
 	}
 	return tx.reserve(r)
 }
@@ -124,7 +127,8 @@ func scanRun(r row) (run task.Run, err error) {
 	var terms string
 	err = r.Scan(&run.Task, &run.Attempt, &run.ID, stamp{&run.Intent}, &run.PID, &ticks, &run.Boot,
 		stamp{&run.Started}, stamp{&run.Finished}, &run.ExitCode, &run.Signal, &run.Cause, &run.Tokens, &run.USDCents, &terms,
-		&run.Reserved.Tokens, &run.Reserved.USDCents, &run.Lender.Task, &run.Lender.Attempt, &run.Settled)
+		&run.Reserved.Tokens, &run.Reserved.USDCents, &run.Lender.Task, &run.Lender.Attempt, &run.Settled,
+		&run.At.Runner, &run.At.Incarnation, &run.At.Token)
 	run.PIDStart = uint64(ticks)
 	if err == nil {
 		run.Terms, err = decodeTerms(terms)

@@ -24,7 +24,7 @@ var schemas embed.FS
 
 // SchemaVersion is the version of the schema. Its files bring a ledger forward, one version each: the
 // first makes version 1 of nothing. One that was released is never changed.
-const SchemaVersion = 19
+const SchemaVersion = 21
 
 // newer is the error for a ledger with a version of the schema above SchemaVersion.
 func newer(version int) error {

@@ -18,13 +18,13 @@ import (
 // is one moment: all transactions up to it, and none after. A daemon can go on writing. The
 // caller syncs the file.
 func (r *Reader) WriteSnapshot(ctx context.Context, path string) error {
-	if err := r.writeSnapshot(ctx, path); err != nil {
+	if err := vacuumInto(ctx, r.db, path); err != nil {
 		return fmt.Errorf("write snapshot of ledger: %w", err)
 	}
 	return nil
 }
 
-func (r *Reader) writeSnapshot(ctx context.Context, path string) error {
+func vacuumInto(ctx context.Context, ledger *sql.DB, path string) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // SQLite fills an empty file
 	if err == nil {
 		err = file.Close()
@@ -32,7 +32,7 @@ func (r *Reader) writeSnapshot(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := r.db.ExecContext(ctx, "VACUUM INTO ?", path); err != nil {
+	if _, err := ledger.ExecContext(ctx, "VACUUM INTO ?", path); err != nil {
 		return err
 	}
 	db, err := sql.Open("sqlite", uri(path, url.Values{}))

@@ -20,7 +20,7 @@ func TestATaskComesBackAsItWasAdded(t *testing.T) {
 	berlin := time.FixedZone("", 3600)
 	want := task.Task{
 		ID: "report-é", Revision: 1, Hash: "h", Dialect: "ainl",
-		State: task.Held, Attempt: 2, Reasons: []task.Reason{task.Approval, task.ChangeWindow}, Until: noon.In(berlin),
+		State: task.Held, Attempt: 2, Reasons: []task.Reason{task.Approval, task.ChangeWindow}, Until: noon.In(berlin), Due: noon.In(berlin),
 		Agent: "a", Requester: "r", Type: "t",
 		Deadline: time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC), Received: noon, Finished: time.Date(1969, 1, 1, 0, 0, 0, 0, time.UTC),
 		File: "tasks/a.jsonl", Offset: 1 << 40, Status: envelope.Partial, Kind: envelope.Timeout, Put: true, Delivered: true, Replaces: true,
@@ -33,7 +33,7 @@ func TestATaskComesBackAsItWasAdded(t *testing.T) {
 	}
 	seq := add(t, l, want)[0]
 	got, err := l.Task(ctx, seq)
-	want.Seq, want.Latest, want.Until = seq, true, noon
+	want.Seq, want.Latest, want.Until, want.Due = seq, true, noon, noon
 	if err != nil || !cmp.Equal(got, want) {
 		t.Errorf("Task(%d) = %v; want nil and no difference (-want +got):\n%s", seq, err, cmp.Diff(want, got))
 	}

@@ -176,7 +176,7 @@ func (tx *Tx) Add(t task.Task, raw []byte, waits ...task.Wait) (seq int64, err e
 		}
 	}
 	t.Latest, t.ResultSum = true, ""
-	t.Until, t.Deadline, t.Received, t.Finished = exact(t.Until), exact(t.Deadline), exact(t.Received), exact(t.Finished)
+	t.Until, t.Due, t.Deadline, t.Received, t.Finished = exact(t.Until), exact(t.Due), exact(t.Deadline), exact(t.Received), exact(t.Finished)
 	if seq, err = tx.insertTask(t, raw); err != nil {
 		return 0, err
 	}

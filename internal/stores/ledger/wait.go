@@ -38,18 +38,27 @@ func (r *Reader) BudgetsWaitedFor(ctx context.Context) ([]task.Key, error) {
 	return keys, nil
 }
 
+// The tasks of one time are found by both columns of the index, which they are not with a row value.
+const dueTasksQuery = "SELECT seq, due FROM tasks WHERE due = ?1 AND seq > ?2 UNION ALL SELECT seq, due FROM tasks WHERE due > ?1 ORDER BY due, seq"
+
+// DueTasks returns up to limit tasks in the order in which they are looked at again, after another one.
+func (r *Reader) DueTasks(ctx context.Context, after task.Look, limit int) ([]task.Look, error) {
+	looks, err := all(ctx, r.read, func(r row) (l task.Look, err error) { return l, r.Scan(&l.Task, stamp{&l.At}) },
+		dueTasksQuery+upTo(limit), after.At.UnixMicro(), after.Task)
+	if err != nil {
+		return nil, fmt.Errorf("list tasks that are due: %w", err)
+	}
+	return looks, nil
+}
+
 // Waits returns what wakes a held task, beside its time and a person.
 func (r *Reader) Waits(ctx context.Context, seq int64) ([]task.Wait, error) {
-	waits, err := all(ctx, r.read, scanWait, "SELECT reason, key, needs FROM waits WHERE task = ? ORDER BY reason", seq)
+	waits, err := all(ctx, r.read, func(r row) (w task.Wait, err error) { return w, r.Scan(&w.Reason, &w.Key, &w.Needs) },
+		"SELECT reason, key, needs FROM waits WHERE task = ? ORDER BY reason", seq)
 	if err != nil {
 		return nil, fmt.Errorf("list what task %d waits for: %w", seq, err)
 	}
 	return waits, nil
-}
-
-func scanWait(r row) (w task.Wait, err error) {
-	err = r.Scan(&w.Reason, &w.Key, &w.Needs)
-	return w, err
 }
 
 // setWaits writes what a task waits for after a move from a state and its reasons. A reason that the

@@ -1,0 +1,16 @@
+package owner
+
+import "mailboxd/internal/decisions/fleet"
+
+// Assigned returns what the state machine has of a run.
+func (o *Owner) Assigned(token fleet.Token) (fleet.Assignment, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.core == nil {
+		return fleet.Assignment{}, false
+	}
+	return o.core.Assigned(token)
+}
+
+// NoteHub takes how keeping a file for a runner ended at the hub.
+func (o *Owner) NoteHub(runner string, err error) { o.files.hubFaults.note(runner, err) }
