@@ -17,7 +17,8 @@ import (
 
 // files are those of a release, without its signature.
 func files() []string {
-	all := []string{"SHA256SUMS", "mailboxd.rb", "mailboxd_" + version + ".cdx.json", "mailboxd_" + version + "_source.tar.gz"}
+	all := []string{"SHA256SUMS", "mailboxd.rb", "mailboxd_" + version + ".cdx.json", "mailboxd-hub_" + version + ".cdx.json",
+		"mailboxd_" + version + "_source.tar.gz"}
 	for arch, machine := range map[string]string{"amd64": "x86_64", "arm64": "aarch64"} {
 		all = append(all, "mailboxd_"+version+"_linux_"+arch+".tar.gz", "mailboxd_"+version+"_"+arch+".deb",
 			"mailboxd-"+version+"."+machine+".rpm", "mailboxd-"+version+"-"+machine+".pkg.tar.zst", "mailboxd-"+version+"-"+machine+".apk")
@@ -112,7 +113,8 @@ func holdTarball(t *testing.T, a *checkout) {
 	for line := range strings.Lines(c.must("tar", "-tvf", "dist/"+top+".tar.gz")) {
 		fields := strings.Fields(line)
 		name := fields[5]
-		if mode := fields[0]; mode != "drwxr-xr-x" && mode != "-rw-r--r--" && !(mode == "-rwxr-xr-x" && name == top+"/bin/mailboxd") {
+		isProgram := strings.TrimSuffix(name, "-hub") == top+"/bin/mailboxd"
+		if mode := fields[0]; mode != "drwxr-xr-x" && mode != "-rw-r--r--" && !(mode == "-rwxr-xr-x" && isProgram) {
 			t.Errorf("the tarball has %s with the mode %s", name, mode)
 		}
 		if !strings.HasPrefix(name, top+"/") || strings.Contains(name, "..") || fields[1] != "0/0" {
@@ -165,7 +167,7 @@ func holdPackages(t *testing.T, a *checkout) {
 		}
 	}
 	for _, name := range []string{
-		"/usr/bin/mailboxd", "/usr/share/man/man1/mailboxd.1", "/usr/share/bash-completion/completions/mailboxd",
+		"/usr/bin/mailboxd", "/usr/bin/mailboxd-hub", "/usr/share/man/man1/mailboxd.1", "/usr/share/bash-completion/completions/mailboxd",
 		"/usr/share/zsh/vendor-completions/_mailboxd", "/usr/share/fish/vendor_completions.d/mailboxd.fish",
 		"/usr/share/doc/mailboxd/copyright",
 	} {
@@ -218,6 +220,12 @@ func holdPackages(t *testing.T, a *checkout) {
 
 // holdBill compares the components with the modules of the programs.
 func holdBill(t *testing.T, a *checkout) {
+	holdBillOf(t, a, "mailboxd")
+	holdBillOf(t, a, "mailboxd-hub")
+}
+
+// holdBillOf compares the bill of one program with its modules.
+func holdBillOf(t *testing.T, a *checkout, program string) {
 	var bill struct {
 		Format     string `json:"bomFormat"`
 		Components []struct {
@@ -225,7 +233,7 @@ func holdBill(t *testing.T, a *checkout) {
 			Version string `json:"version"`
 		} `json:"components"`
 	}
-	if err := json.Unmarshal([]byte(read(t, filepath.Join(a.dir, "dist/mailboxd_"+version+".cdx.json"))), &bill); err != nil {
+	if err := json.Unmarshal([]byte(read(t, filepath.Join(a.dir, "dist/"+program+"_"+version+".cdx.json"))), &bill); err != nil {
 		t.Fatal(err)
 	}
 	if bill.Format != "CycloneDX" {
@@ -240,9 +248,12 @@ func holdBill(t *testing.T, a *checkout) {
 		dir := t.TempDir()
 		a.must("tar", "-xzf", "dist/"+top+".tar.gz", "-C", dir)
 		modules := 0
-		for line := range strings.Lines(a.must("go", "version", "-m", filepath.Join(dir, top, "bin/mailboxd"))) {
+		for line := range strings.Lines(a.must("go", "version", "-m", filepath.Join(dir, top, "bin", program))) {
 			if fields := strings.Fields(line); fields[0] == "dep" {
 				modules++
+				if program == "mailboxd" && strings.Contains(fields[1], "nats-server") {
+					t.Errorf("mailboxd has %s, which only mailboxd-hub may have", fields[1])
+				}
 				if !listed[fields[1]+" "+fields[2]] {
 					t.Errorf("the bill has no %s %s, which is in the program for %s", fields[1], fields[2], arch)
 				}

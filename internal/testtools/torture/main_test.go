@@ -4,10 +4,11 @@ import (
 	"flag"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"mailboxd/internal/testtools/programs"
 )
 
 var (
@@ -37,17 +38,12 @@ func TestMain(m *testing.M) {
 
 // withDaemon builds the daemon once for all tests.
 func withDaemon(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "torture-bin-")
+	dir, remove, err := programs.Compile("torture-bin-", programs.Faults, "../../../cmd/mailboxd")
 	if err != nil {
 		panic(err)
 	}
-	defer os.RemoveAll(dir)
+	defer remove()
 	daemon = filepath.Join(dir, "mailboxd")
-	build := exec.Command("go", "build", "-tags", "faults", "-o", daemon, "../../../cmd/mailboxd")
-	build.Stderr = os.Stderr
-	if err := build.Run(); err != nil {
-		panic(err)
-	}
 	return m.Run()
 }
 

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"mailboxd/internal/testtools/programs"
 )
 
 // A site is one mailbox with everything around it, in a directory that is kept
@@ -110,23 +112,9 @@ func (s *site) config() []byte {
 // processes lists what runs on this machine for this site: those that have
 // its directory in their environment or in their arguments.
 func (s *site) processes() (agents, others []int) {
-	dirs, err := filepath.Glob("/proc/[0-9]*")
-	if err != nil {
-		panic(err)
-	}
-	for _, dir := range dirs {
-		var pid int
-		fmt.Sscan(filepath.Base(dir), &pid)
-		environ, _ := os.ReadFile(dir + "/environ") // one that is gone or a stranger's is none of ours
-		command, _ := os.ReadFile(dir + "/cmdline")
-		switch {
-		case pid == os.Getpid() || len(command) == 0: // us, or dead and not reaped
-		case strings.Contains(string(environ), "MAILBOX_RUN_DIR="+s.dir):
-			agents = append(agents, pid)
-		case strings.Contains(string(command), s.dir):
-			others = append(others, pid)
-		}
-	}
+	inRun := func(environment string) bool { return strings.Contains(environment, "MAILBOX_RUN_DIR="+s.dir) }
+	agents = programs.Processes(func(_, environment string) bool { return inRun(environment) })
+	others = programs.Processes(func(command, environment string) bool { return !inRun(environment) && strings.Contains(command, s.dir) })
 	return agents, others
 }
 
