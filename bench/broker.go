@@ -1,14 +1,12 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -114,24 +112,8 @@ func startBroker(ctx context.Context, mailboxd, self, dir string) (*runningBroke
 	}
 	cmd := exec.CommandContext(ctx, mailboxd, "broker")
 	cmd.Stdin, cmd.Stderr = strings.NewReader(config), os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	b := &runningBroker{cmd: cmd}
-	url, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		b.stop()
-		return nil, fmt.Errorf("read the address of the broker: %w", err)
-	}
-	b.url = strings.TrimSpace(url)
-	return b, nil
+	url, err := startServer(cmd)
+	return &runningBroker{cmd: cmd, url: url}, err
 }
 
-func (b *runningBroker) stop() {
-	_ = b.cmd.Process.Signal(syscall.SIGTERM)
-	_ = b.cmd.Wait() // it was measured
-}
+func (b *runningBroker) stop() { endServer(b.cmd) }

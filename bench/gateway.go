@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha256"
@@ -12,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -110,27 +108,11 @@ type runningGateway struct {
 func (h *daemon) startGateway(ctx context.Context, token string) (*runningGateway, error) {
 	cmd := h.command(ctx, "gateway", "--listen", "127.0.0.1:0", "--rate", "1000")
 	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	g := &runningGateway{cmd: cmd, token: token}
-	said, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		g.stop()
-		return nil, fmt.Errorf("read the address of the gateway: %w", err)
-	}
-	g.url = said[strings.LastIndexByte(said, ' ')+1:len(said)-1] + "/"
-	return g, nil
+	url, err := startServer(cmd)
+	return &runningGateway{cmd: cmd, url: url + "/", token: token}, err
 }
 
-func (g *runningGateway) stop() {
-	_ = g.cmd.Process.Signal(syscall.SIGTERM)
-	_ = g.cmd.Wait() // it was measured
-}
+func (g *runningGateway) stop() { endServer(g.cmd) }
 
 // timeTask sends a task and waits for its answer, as an A2A client does. It returns how long that took, in ms.
 func (g *runningGateway) timeTask(ctx context.Context, n int) (float64, error) {

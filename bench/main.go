@@ -38,6 +38,7 @@ var measures = []measure{
 	{"acp", acp},
 	{"broker", brokerCalls},
 	{"gateway", throughGateway},
+	{"runners", runners},
 }
 
 // plays are what this program does as a part of a measure, by its only argument.

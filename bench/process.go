@@ -5,11 +5,36 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
+
+// startServer starts a program, and returns the address at the end of the first line that it prints.
+func startServer(cmd *exec.Cmd) (address string, err error) {
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return "", err
+	}
+	if err := cmd.Start(); err != nil {
+		return "", err
+	}
+	said, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		endServer(cmd)
+		return "", fmt.Errorf("read the address of %s %s: %w", filepath.Base(cmd.Path), cmd.Args[1], err)
+	}
+	return said[strings.LastIndexByte(said, ' ')+1 : len(said)-1], nil
+}
+
+// endServer ends a program that was measured.
+func endServer(cmd *exec.Cmd) {
+	_ = cmd.Process.Signal(syscall.SIGTERM)
+	_ = cmd.Wait()
+}
 
 // A standing has figures of a process from the system.
 type standing struct {
@@ -57,11 +82,14 @@ func statusFile(path string) (map[string]float64, error) {
 }
 
 // keeper finds the keeper of a daemon; 0 if there is none.
-func (h *daemon) keeper() (pid int, err error) {
+func (h *daemon) keeper() (pid int, err error) { return keeperOf(h.state()) }
+
+// keeperOf finds the keeper of a state directory; 0 if there is none.
+func keeperOf(state string) (pid int, err error) {
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, path := range lines {
 		raw, _ := os.ReadFile(path) // it may have ended
-		if args := string(raw); strings.Contains(args, "\x00keeper\x00") && strings.Contains(args, h.state()) {
+		if args := string(raw); strings.Contains(args, "\x00keeper\x00") && strings.Contains(args, state) {
 			return strconv.Atoi(filepath.Base(filepath.Dir(path)))
 		}
 	}

@@ -18,6 +18,7 @@ var helpers embed.FS
 // tools are the programs for the measures.
 type tools struct {
 	mailboxd string
+	hub      string // "": not built yet
 	static   string // does nothing, without a dynamic linker
 	stamp    string // prints its start time, in ns of the system's clock
 	compiler string // of static and stamp
@@ -37,11 +38,7 @@ func build(ctx context.Context, dir string) (t tools, err error) {
 	}
 	t = tools{mailboxd: filepath.Join(dir, "mailboxd"), dir: filepath.Join(dir, "helpers")}
 	t.static, t.stamp = filepath.Join(t.dir, "true"), filepath.Join(t.dir, "stamp")
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return t, errors.New("find the module of mailboxd: this program has no build information")
-	}
-	if err := run(ctx, "go", "build", "-o", t.mailboxd, info.Main.Path+"/cmd/mailboxd"); err != nil {
+	if err := buildCommand(ctx, t.mailboxd); err != nil {
 		return t, err
 	}
 	for _, c := range compilers {
@@ -57,6 +54,24 @@ func build(ctx context.Context, dir string) (t tools, err error) {
 		return t, nil
 	}
 	return t, t.buildInGo(ctx)
+}
+
+// buildCommand builds a command of the module, whose name is that of the file.
+func buildCommand(ctx context.Context, file string) error {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return errors.New("find the module of mailboxd: this program has no build information")
+	}
+	return run(ctx, "go", "build", "-o", file, info.Main.Path+"/cmd/"+filepath.Base(file))
+}
+
+// buildHub builds mailboxd-hub, unless it is built. Most measures don't need it.
+func (t *tools) buildHub(ctx context.Context) error {
+	if t.hub != "" {
+		return nil
+	}
+	t.hub = filepath.Join(filepath.Dir(t.mailboxd), "mailboxd-hub")
+	return buildCommand(ctx, t.hub)
 }
 
 // buildInGo builds the same programs without a C compiler. They start a third as fast.
