@@ -226,8 +226,9 @@ func TestTenThousandTasksAreFilteredAndScrolled(t *testing.T) {
 		for range 5 {
 			b.visit(path)
 			b.until(`document.querySelectorAll("[data-row], ol.time li").length > 10`)
+			b.until(`performance.getEntriesByName("first-contentful-paint").length > 0`) // the rows may come before it
 			best = min(best, eval[float64](b, `performance.getEntriesByType("navigation")[0].responseEnd`))
-			paint = min(paint, eval[float64](b, `performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? 1e9`))
+			paint = min(paint, eval[float64](b, `performance.getEntriesByName("first-contentful-paint")[0].startTime`))
 		}
 		t.Logf("%s: %.0f ms, first paint %.0f ms", path, best, paint)
 		if best > 200 && os.Getenv("WEB_TIMES") != "" {
