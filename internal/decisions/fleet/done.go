@@ -40,7 +40,7 @@ func (o *Owner) Done(m Done) (Ruling, DoneReply) {
 	case PastFenced:
 		reply.Fenced = "it is kept for review"
 		return RuleAnswer, reply
-	case PastUnread:
+	case PastUnread, PastOpen:
 		reply.Later = true
 		return RuleAnswer, reply
 	case PastUnknown:

@@ -25,6 +25,7 @@ const (
 	PastClosed              // otherwise: it was voided, lost or given up
 	PastFenced              // otherwise, and its outcome is kept for review already
 	PastUnread              // the ledger can't be read now
+	PastOpen                // it has no end in the ledger yet: its outcome is awaited, or will be
 )
 
 // An Assignment is an attempt that a runner has.

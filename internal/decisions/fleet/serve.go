@@ -366,4 +366,4 @@ func (o *Owner) fill(p *peer, m Report, reply *Reply) {
 }
 
 // isPast reports whether a run is known to have ended.
-func isPast(past Past) bool { return past != PastUnknown && past != PastUnread }
+func isPast(past Past) bool { return past != PastUnknown && past != PastUnread && past != PastOpen }

@@ -62,3 +62,17 @@ func TestARunThatCouldNotBeLookedUpIsLookedUpAgain(t *testing.T) {
 		t.Errorf("the answer is %+v; want that the run is settled", reply)
 	}
 }
+
+func TestARunThatTheLedgerHasOpenIsNeitherEndedNorFenced(t *testing.T) {
+	p := newPair(t)
+	p.o.o.Past = func(Token, string) Past { return PastOpen }
+	for _, state := range []RunState{Offered, Began, Ended} {
+		reply, duties := p.beat(func(m *Report) { m.Runs = []RunReport{{Token: aToken, State: state}} })
+		if len(reply.Settled)+len(reply.Cancel)+len(duties) > 0 {
+			t.Errorf("%s: the answer is %+v with the duties %s; want nothing about the run", state, reply, kinds(duties))
+		}
+	}
+	if ruling, reply := p.o.Done(Done{Report: p.next(nil), Token: aToken}); ruling != RuleAnswer || !reply.Later {
+		t.Errorf("the outcome got %d, %+v; want it later", ruling, reply)
+	}
+}

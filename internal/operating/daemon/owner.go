@@ -148,6 +148,8 @@ func (r *resources) pastOf(token fleet.Token, runner string) (fleet.Past, error)
 	for _, run := range runs {
 		switch {
 		case run.Attempt != attempt || run.At.Token != string(token) || run.At.Runner != runner:
+		case run.Finished.IsZero() && !run.Settled:
+			return fleet.PastOpen, nil
 		case run.Finished.IsZero():
 			return fleet.PastClosed, nil
 		case run.Cause == task.CauseLost:

@@ -13,12 +13,13 @@ import (
 // abandoned begins a run that is given up, and sends a file of it.
 func abandoned(t *testing.T, m *mailboxOwner, s *stub) (fleet.Job, fleet.Object) {
 	t.Helper()
-	_, outcome, job := m.begin(t, s, jobFor(t))
+	j, outcome, job := m.begin(t, s, jobFor(t))
 	if err := m.Abandon("t1", "ann"); err != nil {
 		t.Fatal(err)
 	}
 	await(t, "the outcome", outcome)
 	m.end(job.Token, fleet.PastClosed)
+	m.Settled(j.At)
 	log, err := s.link.Put(t.Context(), fleet.ObjectLog, "log-1", "", strings.NewReader("one line\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -65,4 +66,48 @@ func TestTheEventOfALateAnswerNamesTheFilesThatAreNotThere(t *testing.T) {
 	if !strings.Contains(left, "the output of runner gpu-1 was not taken: it has 9 bytes") || !strings.Contains(left, "/far/weights") {
 		t.Errorf("the event names %q; want what stayed there, and what was not taken", left)
 	}
+}
+
+// Otherwise a daemon that is killed before that begins the run again: its runner has forgotten it.
+func TestALateAnswerIsTakenOnlyOnceTheEndOfItsRunIsDurable(t *testing.T) {
+	m, s := start(t)
+	j, outcome, job := m.begin(t, s, jobFor(t))
+	if err := m.Abandon("t1", "ann"); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the outcome", outcome)
+	if reply := s.sendDone(job.Token, "too late"); !reply.Later || reply.Fenced != "" || len(m.fenced) > 0 {
+		t.Errorf("the runner got %+v; want that it sends the answer again", reply)
+	}
+	m.end(job.Token, fleet.PastClosed)
+	m.Settled(j.At)
+	if reply := s.done(job.Token, "too late"); reply.Fenced == "" {
+		t.Errorf("the runner got %+v; want that the answer came too late", reply)
+	}
+}
+
+// The daemon asks for the outcomes of earlier runs beside the start of the owner, or when a person releases their tasks.
+func TestAnAnswerThatComesBeforeItsRunIsAwaitedIsItsAnswer(t *testing.T) {
+	m, s := start(t)
+	j := m.assign(t, 7, jobFor(t))
+	m.stop() // before the job was sent
+	again := startOwner(t, m.url, m.dir)
+	token := fleet.Token(j.At.Token)
+	again.end(token, fleet.PastOpen)
+	await(t, "a runner", again.places)
+	s.lists([]fleet.RunReport{{Token: token, State: fleet.Began}})
+	if reply, err := s.link.Beat(t.Context(), fleet.Beat{Report: s.next()}); err != nil || len(reply.Cancel) > 0 {
+		t.Errorf("the runner got %+v, %v; want that its run goes on", reply, err)
+	}
+	if reply := s.sendDone(token, "early"); !reply.Later {
+		t.Errorf("the runner got %+v; want that it sends the answer again", reply)
+	}
+	outcome := make(chan task.Outcome, 1)
+	background(t, func() { outcome <- again.Recover(t.Context(), j) })
+	background(t, func() { s.done(token, "early") })
+	if got := await(t, "the outcome", outcome); got.Result.Output.Summary != "early" || len(again.fenced) > 0 {
+		t.Errorf("the outcome is %+v; want the answer of the runner", got)
+	}
+	again.end(token, fleet.PastSettled)
+	again.Settled(j.At)
 }

@@ -75,7 +75,7 @@ func (o *Owner) past(token fleet.Token, runner string) fleet.Past {
 		return past
 	}
 	if one := o.runs[token]; one != nil && one.at.Runner == runner {
-		return fleet.PastClosed // its end isn't durable yet
+		return fleet.PastOpen // until then its runner keeps the answer, or a daemon that is killed begins the run again
 	}
 	past, err := o.opts.Past(token, runner)
 	if err != nil {
@@ -103,7 +103,7 @@ func (p pasts) keep(token fleet.Token, runner string, past fleet.Past) {
 	if len(p) >= mostPasts {
 		clear(p) // the ledger has them
 	}
-	if past != fleet.PastUnknown {
+	if past != fleet.PastUnknown && past != fleet.PastOpen {
 		p[ended{token, runner}] = past
 	}
 }
