@@ -15,6 +15,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/decisions/fleet"
 	"mailboxd/internal/decisions/task"
+	"mailboxd/internal/running/owner"
 	process "mailboxd/internal/running/runner"
 )
 
@@ -74,6 +75,27 @@ func TestARunOfAnEarlierDaemonKeepsItsDeadline(t *testing.T) {
 	again.Recover(detached, j)
 	if a, open := again.Assigned(job.Token); !open || !a.Deadline.Equal(j.Deadline) {
 		t.Errorf("the deadline of the run is %v; want %v", a.Deadline, j.Deadline)
+	}
+}
+
+// Its runner doesn't end it at the end of its lease, so another one would run beside it.
+func TestARunThatItsRunnerMayNotRepeatIsNotRepeatedAfterARestart(t *testing.T) {
+	mayRepeat := func(o *owner.Options) { o.Idempotent = func(string) bool { return true } }
+	m, s := start(t, mayRepeat)
+	j, outcome, job := m.begin(t, s, jobFor(t))
+	if job.Idempotent {
+		t.Error("the runner may repeat the run, which it didn't announce")
+	}
+	s.lists([]fleet.RunReport{{Token: job.Token, State: fleet.Began}})
+	m.stop()
+	await(t, "the end of the wait", outcome)
+	again := startOwner(t, m.url, m.dir, mayRepeat)
+	await(t, "a runner", again.places)
+	detached, stop := context.WithCancelCause(t.Context())
+	stop(process.ErrDetach)
+	again.Recover(detached, j)
+	if a, open := again.Assigned(job.Token); !open || a.Idempotent {
+		t.Errorf("the run is %+v; want that it isn't repeated", a)
 	}
 }
 

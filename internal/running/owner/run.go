@@ -158,7 +158,7 @@ func (o *Owner) Recover(ctx context.Context, j task.Job) task.Outcome {
 	one := o.runs[fleet.Token(j.At.Token)]
 	if one == nil {
 		one = newRun(j, seq)
-		one.handed, one.idempotent = true, o.opts.Idempotent(j.Task.Agent)
+		one.handed, one.idempotent = true, o.repeats(j)
 		o.runs[one.token()] = one
 		if o.core != nil {
 			one.restore(o.core)
@@ -166,6 +166,14 @@ func (o *Owner) Recover(ctx context.Context, j task.Job) task.Outcome {
 	}
 	o.mu.Unlock()
 	return o.wait(ctx, one, nil)
+}
+
+// repeats reports whether a run of an earlier daemon may be repeated: its agent may be, and its runner ends it at the end
+// of its lease. The caller holds mu.
+func (o *Owner) repeats(j task.Job) bool {
+	k := o.known[j.At.Runner]
+	a, _ := k.Agent(j.Task.Agent)
+	return a.Idempotent && k.Incarnation == j.At.Incarnation && o.opts.Idempotent(j.Task.Agent)
 }
 
 // restore gives a run of an earlier daemon to the state machine. The caller holds the mutex of the Owner.
