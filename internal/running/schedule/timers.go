@@ -255,8 +255,11 @@ func (t *Timers) ask() (now time.Time, some bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now = t.wall()
-	if now.Before(t.from.At) { // it was set back
-		t.from, t.next = task.Look{At: now}, now
+	if now.Before(t.asked) { // it was set back
+		t.next = now
+		if now.Before(t.from.At) {
+			t.from = task.Look{At: now}
+		}
 	}
 	t.asked = now
 	if some = !t.next.IsZero() && !t.next.After(now); some {

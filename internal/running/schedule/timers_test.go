@@ -231,6 +231,44 @@ func TestARowIsLookedAtAgainAfterTheWallClockIsSetBack(t *testing.T) {
 	}
 }
 
+// What is written after the clock was set back may be due before the last look at the clock.
+func TestARowIsLookedAtThatIsWrittenAfterTheWallClockIsSetBack(t *testing.T) {
+	wall, boot := time.Unix(1e9, 0), time.Unix(1000, 0)
+	timers, rows := at(&wall, &boot, func() {}), &table{rows: map[int64]time.Time{}}
+	dueOf(timers, rows) // at the start
+	wall = wall.Add(5 * time.Hour)
+	timers.Now(7)
+	dueOf(timers, rows) // no row is due, so none is read
+	wall = wall.Add(-time.Hour)
+	rows.write(timers, 1, wall.Add(time.Minute))
+	if _, wait := dueOf(timers, rows); wait != time.Minute {
+		t.Errorf("the next look is in %v; want it in a minute", wait)
+	}
+	wall = wall.Add(time.Minute)
+	if seqs, _ := dueOf(timers, rows); !slices.Equal(seqs, []int64{1}) {
+		t.Errorf("due = %v; want task 1", seqs)
+	}
+}
+
+func TestNoRowIsLeftOutIfTheWallClockIsSetBackBetweenTwoParts(t *testing.T) {
+	wall, boot := time.Unix(1e9, 0), time.Unix(1000, 0)
+	timers, rows := at(&wall, &boot, func() {}), &table{rows: map[int64]time.Time{}}
+	for seq := range int64(2 * mostRows) {
+		rows.rows[seq+1] = wall.Add(time.Duration(seq-3*mostRows) * time.Second)
+	}
+	all := map[int64]bool{}
+	for range 4 {
+		seqs, _ := dueOf(timers, rows)
+		for _, seq := range seqs {
+			all[seq] = true
+		}
+		wall = wall.Add(-time.Second)
+	}
+	if len(all) != 2*mostRows {
+		t.Errorf("%d tasks were due; want %d", len(all), 2*mostRows)
+	}
+}
+
 func TestAPauseIsAsLongAsItWasMeantHoweverTheWallClockIsSet(t *testing.T) {
 	for name, wallStep := range map[string]time.Duration{"not set": 0, "set back": -time.Hour, "set forward": time.Hour} {
 		wall, boot := time.Unix(1e9, 0), time.Unix(1000, 0)
