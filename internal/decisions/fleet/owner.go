@@ -204,10 +204,11 @@ func (o *Owner) Cancel(now time.Time, token Token) []Duty {
 	return nil
 }
 
-// Abandon gives up an assignment: it is lost now, because a person says so. Its outcome is fenced.
+// Abandon gives up an assignment: it is lost now, because a person says so. Its outcome is fenced, unless it is
+// committed already; the caller knows that.
 func (o *Owner) Abandon(token Token, by string) []Duty {
 	r := o.runs[token]
-	if r == nil || r.settles {
+	if r == nil {
 		return nil
 	}
 	o.drop(token)

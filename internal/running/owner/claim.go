@@ -46,8 +46,8 @@ func (o *Owner) claim(m fleet.Claim, answer func(fleet.Reply)) {
 	}
 }
 
-// end ends a claim, and returns what answers it.
-func (o *rooms) end(d fleet.Duty, runs map[fleet.Token]*run) (send func()) {
+// endClaim ends a claim, and returns what answers it.
+func (o *rooms) endClaim(d fleet.Duty, runs map[fleet.Token]*run) (send func()) {
 	id := claim{d.Runner, d.Claim}
 	answer := o.claims[id]
 	if answer == nil {

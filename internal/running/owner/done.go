@@ -40,11 +40,21 @@ func (o *Owner) done(m fleet.Done, answer func(fleet.DoneReply)) {
 
 // fetch brings the files of an outcome, and delivers it. After an error the runner sends the outcome again.
 func (o *Owner) fetch(ctx context.Context, one *run, m fleet.Done) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	o.mu.Lock()
+	one.giveUp = stop
+	if one.ended {
+		stop()
+	}
+	o.mu.Unlock()
 	outcome, err := o.files.outcome(ctx, one, m)
 	fault.Point("outcome-fetched")
 	o.mu.Lock()
-	if err == nil {
+	if err == nil && !one.ended {
 		one.deliver(outcome)
+	}
+	if err == nil || one.ended {
 		o.mu.Unlock()
 		return
 	}

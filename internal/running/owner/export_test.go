@@ -14,3 +14,11 @@ func (o *Owner) Assigned(token fleet.Token) (fleet.Assignment, bool) {
 
 // NoteHub takes how keeping a file for a runner ended at the hub.
 func (o *Owner) NoteHub(runner string, err error) { o.files.hubFaults.note(runner, err) }
+
+// Settles reports whether the files of an outcome are being brought.
+func (o *Owner) Settles(token fleet.Token) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	one := o.runs[token]
+	return one != nil && one.answer != nil
+}

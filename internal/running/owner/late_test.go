@@ -2,9 +2,13 @@ package owner_test
 
 import (
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
 
+	"github.com/nats-io/nats.go/jetstream"
+
+	"mailboxd/envelope"
 	"mailboxd/internal/decisions/fleet"
 	"mailboxd/internal/decisions/task"
 	"mailboxd/internal/running/owner"
@@ -110,4 +114,54 @@ func TestAnAnswerThatComesBeforeItsRunIsAwaitedIsItsAnswer(t *testing.T) {
 	}
 	again.end(token, fleet.PastSettled)
 	again.Settled(j.At)
+}
+
+// silentHub is an object whose description is at the hub, and whose bytes never come.
+func silentHub(t *testing.T, m *mailboxOwner) fleet.Object {
+	t.Helper()
+	js, err := jetstream.New(raw(t, m.url))
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := js.ObjectStore(t.Context(), "out_gpu-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := store.PutBytes(t.Context(), "log-1", []byte("one line\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := js.Stream(t.Context(), "OBJ_out_gpu-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.Purge(t.Context(), jetstream.WithPurgeSubject("$O.out_gpu-1.C."+info.NUID)); err != nil {
+		t.Fatal(err)
+	}
+	return fleet.Object{Kind: fleet.ObjectLog, Key: "log-1", Size: 9, SHA256: digest}
+}
+
+func TestARunIsGivenUpWhoseFilesDoNotCome(t *testing.T) {
+	m, s := start(t)
+	j, outcome, job := m.begin(t, s, jobFor(t))
+	replies := make(chan fleet.DoneReply, 1)
+	never := silentHub(t, m)
+	background(t, func() { replies <- s.sendOutcome(job.Token, answerOf("done"), never) })
+	for !m.Settles(job.Token) {
+		runtime.Gosched()
+	}
+	if err := m.Abandon("t1", "ann"); err != nil {
+		t.Fatal(err)
+	}
+	if got := await(t, "the outcome", outcome); got.Result.Error.Kind != envelope.RunLost {
+		t.Errorf("the outcome is %+v; want a lost run", got.Result)
+	}
+	m.end(job.Token, fleet.PastClosed)
+	m.Settled(j.At)
+	if reply := await(t, "the answer", replies); reply.Settled {
+		t.Errorf("the runner got %+v; want that it keeps the answer", reply)
+	}
+	if reply := s.done(job.Token, "done"); reply.Fenced == "" {
+		t.Errorf("the runner got %+v; want that the answer came too late", reply)
+	}
 }

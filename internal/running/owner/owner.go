@@ -287,7 +287,7 @@ func (o *Owner) duties(all []fleet.Duty) (sends []func()) {
 		one := o.runs[d.Token]
 		switch {
 		case d.Kind == fleet.DutyAnswer:
-			sends = append(sends, o.end(d, o.runs))
+			sends = append(sends, o.endClaim(d, o.runs))
 		case d.Kind == fleet.DutyRefused:
 			o.opts.Log.Error().Str("runner", d.Runner).Str("reason", d.Why).Msg("runner not served")
 			sends = append(sends, func() { o.opts.Closed(d.Runner, d.Why) })
@@ -297,8 +297,7 @@ func (o *Owner) duties(all []fleet.Duty) (sends []func()) {
 		case d.Kind == fleet.DutyVoided:
 			one.deliver(task.Outcome{Void: errVoided})
 		case d.Kind == fleet.DutyRepeat, d.Kind == fleet.DutyLost:
-			one.ended = true
-			sends = append(sends, func() { o.lose(one, d) })
+			sends = append(sends, o.end(one), func() { o.lose(one, d) })
 		case d.Kind == fleet.DutyUnreachable, d.Kind == fleet.DutyReached:
 			one.unreached = d.Kind == fleet.DutyUnreachable
 			sends = append(sends, func() { o.background(func(context.Context) { o.reach(one) }) })

@@ -34,6 +34,7 @@ type run struct {
 	unreached bool // its runner can't be reached
 	cost      envelope.Cost
 	answer    func(fleet.DoneReply) // of its outcome, for when the end is durable; nil: none
+	giveUp    func()                // stops bringing the files of its outcome; nil: none came
 	follow    func()                // stops its live lines; nil: none come
 	followed  time.Time             // when its runner was last told to send them
 
@@ -273,6 +274,22 @@ func (o *Owner) Settled(at task.Assignment) {
 			keys = slices.Concat(keys, one.got)
 		}
 		o.background(func(ctx context.Context) { o.files.tidy(ctx, one, keys) })
+	}
+}
+
+// end ends a run without an answer, and returns what answers an outcome whose files are not there yet: its runner keeps
+// it. The caller holds mu.
+func (o *Owner) end(one *run) func() {
+	one.ended = true
+	if one.giveUp != nil {
+		one.giveUp()
+	}
+	answer, reply := one.answer, fleet.DoneReply{Epoch: o.epoch, Token: one.token(), Later: true}
+	one.answer = nil
+	return func() {
+		if answer != nil {
+			answer(reply)
+		}
 	}
 }
 
