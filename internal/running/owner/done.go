@@ -24,7 +24,7 @@ func (o *Owner) done(m fleet.Done, answer func(fleet.DoneReply)) {
 	case ruling == fleet.RuleCommit && one != nil:
 		o.background(func(ctx context.Context) { o.fetch(ctx, one, m) })
 	case ruling == fleet.RuleFence:
-		o.background(func(ctx context.Context) {
+		o.handle(m.Runner, func(ctx context.Context) {
 			reply, kept := o.fences.keep(ctx, m, reply)
 			if kept {
 				o.mu.Lock()

@@ -22,7 +22,7 @@ func (o *Owner) note(m fleet.Note, answer func(fleet.NoteReply)) {
 		answer(reply)
 		return
 	}
-	o.background(func(context.Context) {
+	o.handle(m.Runner, func(context.Context) {
 		one.notes.Lock()
 		defer one.notes.Unlock()
 		if err := o.takeNote(one, m, &reply); err != nil {

@@ -66,6 +66,7 @@ type Owner struct {
 	away     string                             // why the hub isn't connected; "": it is
 	runs     map[fleet.Token]*run               // that the engine waits for
 	pasts    pasts                              // how runs ended that runners still list
+	busy     map[string]int                     // functions at work for messages, by runner
 	rooms
 }
 
@@ -76,7 +77,7 @@ func New(opts Options) (*Owner, error) {
 	}
 	o := &Owner{
 		opts: opts, over: make(chan struct{}), known: map[string]fleet.Known{}, away: "not connected yet",
-		runs: map[fleet.Token]*run{}, pasts: pasts{},
+		runs: map[fleet.Token]*run{}, pasts: pasts{}, busy: map[string]int{},
 		rooms: rooms{claims: map[claim]func(fleet.Reply){}, reserved: map[string]int{}, unfit: unfit{}},
 	}
 	o.files = &files{Options: &o.opts, link: func() *carrier.Owner { return o.link }, malformed: o.malformed}
@@ -265,6 +266,30 @@ func (o *Owner) background(do func(ctx context.Context)) {
 	if start != nil {
 		start(do)
 	}
+}
+
+// mostBusy limits what is done at once for the messages of a runner.
+const mostBusy = 64
+
+// handle is background for a message that its runner sends again if it gets no answer, as it does if there are too many.
+func (o *Owner) handle(runner string, do func(ctx context.Context)) {
+	o.mu.Lock()
+	full := o.busy[runner] >= mostBusy
+	if !full {
+		o.busy[runner]++
+	}
+	o.mu.Unlock()
+	if full {
+		return
+	}
+	o.background(func(ctx context.Context) {
+		do(ctx)
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if o.busy[runner]--; o.busy[runner] == 0 {
+			delete(o.busy, runner)
+		}
+	})
 }
 
 // do changes the state machine, and carries out its duties. It does nothing before the owner serves.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"mailboxd/envelope"
 	"mailboxd/internal/decisions/fleet"
 )
 
@@ -19,7 +20,7 @@ func (o *Owner) hello(m fleet.Hello, answer func(fleet.Reply)) {
 		return duties
 	})
 	o.costs(m.Report)
-	o.background(func(ctx context.Context) {
+	o.handle(m.Runner, func(ctx context.Context) {
 		err := o.link.Ensure(ctx, m.Runner)
 		o.files.hubFaults.note(m.Runner, err)
 		if err == nil {
@@ -62,10 +63,27 @@ func (o *Owner) costs(p fleet.Report) {
 		one.hasBegun(time.Now())
 		changed := said.Cost != one.cost
 		one.cost = said.Cost
+		changed = changed && one.job.Meter != nil && !one.counting
+		one.counting = one.counting || changed
 		o.mu.Unlock()
-		if changed && one.job.Meter != nil {
-			o.background(func(context.Context) { o.spend(one, said.Cost) })
+		if changed {
+			o.background(func(context.Context) { o.count(one) })
 		}
+	}
+}
+
+// count counts what a run has spent, until nothing is new.
+func (o *Owner) count(one *run) {
+	for counted := (envelope.Cost{}); ; {
+		o.mu.Lock()
+		cost := one.cost
+		one.counting = cost != counted
+		o.mu.Unlock()
+		if cost == counted {
+			return
+		}
+		o.spend(one, cost)
+		counted = cost
 	}
 }
 

@@ -4,12 +4,14 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
+	"mailboxd/envelope"
 	"mailboxd/internal/decisions/fleet"
 	"mailboxd/internal/running/carrier"
 	process "mailboxd/internal/running/runner"
@@ -174,4 +176,68 @@ func TestANoteCanNotWriteAnyEvent(t *testing.T) {
 	if err := n.Check(); err == nil {
 		t.Error("a note may say that a task is approved")
 	}
+}
+
+// flood sends a message many times, and waits until the owner has received all.
+func (r *rogue) flood(subject string, message any) {
+	r.t.Helper()
+	text, err := fleet.Encode(message)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for range 500 {
+		m := &nats.Msg{Subject: subject, Reply: "_INBOX.team.cpu-1.x", Header: nats.Header{"Mbx-Runner": {"cpu-1"}}, Data: text}
+		if err := r.conn.PublishMsg(m); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	if err := r.conn.Flush(); err != nil {
+		r.t.Fatal(err)
+	}
+	last := fleet.Note{Runner: "cpu-1", Incarnation: "inc2", Token: "1-1-1-1-x", Number: 1, Cost: &envelope.Cost{}}
+	if _, err := r.link.Note(r.t.Context(), last); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func TestMessagesOfARogueRunnerDoNotPileUp(t *testing.T) {
+	m := startOwner(t, startHub(t), t.TempDir())
+	r := startRogue(t, m.url)
+	r.report.Journal++
+	offers := fleet.Announcement{Version: "v1", Slots: 4, Agents: []fleet.Agent{{ID: "trainer", Digest: digest, MaxSensitivity: "internal"}}}
+	if _, err := r.link.Hello(t.Context(), fleet.Hello{Report: r.next(), Announcement: offers}); err != nil {
+		t.Fatal(err)
+	}
+	jobs := make(chan fleet.Job, 1)
+	background(t, func() {
+		reply, err := r.link.Claim(t.Context(), fleet.Claim{Report: r.next(), ID: "c", Free: 1, By: map[string]int{"trainer": 1}})
+		if err != nil || len(reply.Jobs) != 1 {
+			t.Errorf("the claim got %+v, %v", reply, err)
+			return
+		}
+		jobs <- reply.Jobs[0]
+	})
+	j, slow := jobFor(t), make(chan struct{})
+	j.Report = func(envelope.Message) { <-slow }
+	j.Meter = func(envelope.Cost) error { <-slow; return nil }
+	j = m.assign(t, 7, j)
+	run, stop := context.WithCancelCause(t.Context())
+	outcome := m.run(t, run, j)
+	token := await(t, "a job", jobs).Token
+	before := runtime.NumGoroutine()
+	r.flood("mbx.team.note.cpu-1."+string(token), fleet.Note{
+		Runner: "cpu-1", Incarnation: "inc2", Token: token, Number: 1, Report: &envelope.Message{},
+	})
+	for n := range 100 {
+		r.report.Runs = []fleet.RunReport{{Token: token, State: fleet.Began, Cost: envelope.Cost{Tokens: int64(n)}}}
+		if _, err := r.link.Beat(t.Context(), fleet.Beat{Report: r.next()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if more := runtime.NumGoroutine() - before; more > 100 {
+		t.Errorf("%d functions are at work for the messages of one runner", more)
+	}
+	close(slow)
+	stop(process.ErrDetach)
+	await(t, "the end of the wait", outcome)
 }

@@ -33,6 +33,7 @@ type run struct {
 	ended     bool // without an answer; one that comes now is fenced
 	unreached bool // its runner can't be reached
 	cost      envelope.Cost
+	counting  bool                  // cost is being counted
 	answer    func(fleet.DoneReply) // of its outcome, for when the end is durable; nil: none
 	giveUp    func()                // stops bringing the files of its outcome; nil: none came
 	follow    func()                // stops its live lines; nil: none come
