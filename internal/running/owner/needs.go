@@ -105,6 +105,27 @@ func (u unfit) hold(seq int64) (n needs, known bool) {
 	return n, false
 }
 
+// unbound removes the tasks whose approval may be for what no runner has any more, after a runner announced something else.
+// It returns those that are held: they are judged again, so that they are asked about. hold says so of the others.
+func (u unfit) unbound(before, now fleet.Announcement) (held []int64) {
+	if slices.Equal(before.Agents, now.Agents) && slices.Equal(before.Capabilities, now.Capabilities) {
+		return nil
+	}
+	for n, tasks := range u {
+		if n.approved == "" {
+			continue
+		}
+		for seq, is := range tasks {
+			if is {
+				held = append(held, seq)
+			}
+		}
+		delete(u, n)
+	}
+	slices.Sort(held)
+	return held
+}
+
 // take removes and returns as many held tasks as there is room for, the oldest first.
 func (u unfit) take(room func(needs) int) (taken []int64) {
 	for n, tasks := range u {

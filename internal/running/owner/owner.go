@@ -33,7 +33,7 @@ type Options struct {
 	Lost       func(j task.Job, message string) task.Outcome              // makes the outcome of a run whose end is unknown
 
 	Changed func()                                  // a runner has room for a run
-	Fits    func(tasks []int64)                     // a runner has room for runs of tasks that Assign refused
+	Fits    func(tasks []int64)                     // a runner has room for runs of tasks that Assign refused, or has other agents
 	LateDir func(token fleet.Token) (string, error) // where the files of an answer go that came after the end of its run; "": nowhere
 	Fenced  func(late task.LateAnswer) error        // records such an answer durably: Past is PastFenced from then on
 	Closed  func(runner, reason string)             // a runner isn't served any more

@@ -12,14 +12,20 @@ import (
 // hello takes the announcement of a runner. It is answered when it is durable and the runner has its buckets.
 func (o *Owner) hello(m fleet.Hello, answer func(fleet.Reply)) {
 	var reply fleet.Reply
+	var unfit []int64
 	o.do(func() []fleet.Duty {
 		var duties []fleet.Duty
 		reply, duties = o.core.Hello(time.Now(), m)
 		reply.Settled = durable(reply.Settled, o.runs)
+		before := o.known[m.Runner].Offers
 		remember(o.known, o.core.States(time.Now()))
+		unfit = o.unfit.unbound(before, o.known[m.Runner].Offers)
 		return duties
 	})
 	o.costs(m.Report)
+	if len(unfit) > 0 {
+		o.opts.Fits(unfit)
+	}
 	o.handle(m.Runner, func(ctx context.Context) {
 		err := o.link.Ensure(ctx, m.Runner)
 		o.files.hubFaults.note(m.Runner, err)

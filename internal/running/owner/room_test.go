@@ -72,6 +72,31 @@ func TestATaskIsToldOfTheRoomThatARunnerGotBeforeTheTaskWasHeld(t *testing.T) {
 	}
 }
 
+// Its approval is for what the runner had before, so no room will ever be for it.
+func TestATaskIsJudgedAgainWhoseRunnerHasAnotherCommand(t *testing.T) {
+	m, s := start(t)
+	j := jobFor(t)
+	j.Digest, j.Plan = "approved", []byte(`{"bindings": ["`+digest+`"]}`)
+	j.Task.Sensitivity = envelope.Confidential
+	await(t, "a runner", m.places)
+	if _, err := m.Assign(m.Take("trainer"), 7, j); err == nil || m.Held(7, true) {
+		t.Fatalf("the error is %v; want that no runner may have the run", err)
+	}
+	s.hello(t.Context()) // with the same command
+	if len(m.fits) > 0 {
+		t.Errorf("a runner has room for the tasks %v; want none", <-m.fits)
+	}
+	offers := fleet.Announcement{Version: "v1", Slots: 4, Agents: []fleet.Agent{
+		{ID: "trainer", Digest: strings.Repeat("a", 64), Concurrency: 4, MaxSensitivity: "confidential"},
+	}}
+	if _, err := s.link.Hello(t.Context(), fleet.Hello{Report: s.next(), Announcement: offers}); err != nil {
+		t.Fatal(err)
+	}
+	if tasks := await(t, "the task", m.fits); !slices.Equal(tasks, []int64{7}) {
+		t.Errorf("the tasks %v are judged again; want 7", tasks)
+	}
+}
+
 func TestATaskThatIsHeldNoMoreIsToldOfNoRoom(t *testing.T) {
 	m, s := start(t)
 	m.refuse(t, s)
