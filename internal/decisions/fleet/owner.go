@@ -72,6 +72,7 @@ type run struct {
 	lost    time.Time // when it is lost
 	seen    bool      // a report has listed it since the owner began
 	began   bool
+	earlier bool // an earlier owner assigned it, and no report has listed it since
 	unsent  bool // no answer has its job yet
 	away    bool // its lease has ended
 	cancel  bool
@@ -112,7 +113,7 @@ const (
 	DutyRepeat      DutyKind = "repeat"      // the attempt is lost, and its agent is idempotent: another one may begin
 	DutyLost        DutyKind = "lost"        // the attempt is lost; it may have begun
 	DutyUnreachable DutyKind = "unreachable" // the lease of a run has ended; it may go on
-	DutyReached     DutyKind = "reached"     // the runner of such a run is back
+	DutyReached     DutyKind = "reached"     // the runner of such a run is back, or reports a restored one
 	DutyRefused     DutyKind = "refused"     // a runner isn't served from now on
 	DutyUnknown     DutyKind = "unknown"     // a runner has a token that the ledger doesn't know
 )
@@ -147,7 +148,10 @@ func NewOwner(epoch int64, o Options) *Owner {
 }
 
 // Restore takes an assignment that the ledger has open when the owner begins. It gets a whole lease.
-func (o *Owner) Restore(now time.Time, a Assignment) { o.open(now, a).began = a.Listed }
+func (o *Owner) Restore(now time.Time, a Assignment) {
+	r := o.open(now, a)
+	r.began, r.earlier = a.Listed, true
+}
 
 // open opens an assignment.
 func (o *Owner) open(now time.Time, a Assignment) *run {

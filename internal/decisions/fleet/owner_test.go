@@ -221,6 +221,18 @@ func TestALeaseThatEndsRepeatsIdempotentRunsAlone(t *testing.T) {
 	}
 }
 
+// The ledger may have it as one that can't be reached.
+func TestARunOfAnEarlierOwnerIsReachedWhenItsRunnerReportsIt(t *testing.T) {
+	p := newPair(t)
+	p.o.Restore(p.now, Assignment{Token: aToken, Runner: "gpu", Incarnation: "i", Agent: "b"})
+	listed := func(m *Report) { m.Runs = []RunReport{{Token: aToken, State: Began}} }
+	for _, want := range []string{"reached", ""} {
+		if _, duties := p.beat(listed); kinds(duties) != want {
+			t.Errorf("duties %q; want %q", kinds(duties), want)
+		}
+	}
+}
+
 func TestOutcomesAreCommittedOnceOrFenced(t *testing.T) {
 	p := newPair(t)
 	p.assign(aToken, "b", Terms{})

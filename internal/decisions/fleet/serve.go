@@ -262,8 +262,8 @@ func (o *Owner) listed(now time.Time, p *peer, m RunReport) []Duty {
 	r.began = r.began || m.State != Offered
 	r.lease, r.lost = o.leaseEnd(now), now.Add(o.o.Unreachable)
 	o.of[r.Runner].sooner(r.lease)
-	if r.away {
-		r.away = false
+	if r.away || r.earlier { // the ledger may say that it can't be reached
+		r.away, r.earlier = false, false
 		return []Duty{{Kind: DutyReached, Token: r.Token, Runner: p.Runner}}
 	}
 	return nil

@@ -99,6 +99,26 @@ func TestARunThatItsRunnerMayNotRepeatIsNotRepeatedAfterARestart(t *testing.T) {
 	}
 }
 
+func TestATaskIsToldThatItsRunnerIsReachedAfterARestart(t *testing.T) {
+	m, s := start(t)
+	j, outcome, job := m.begin(t, s, jobFor(t))
+	m.stop()
+	await(t, "the end of the wait", outcome)
+	s.lists([]fleet.RunReport{{Token: job.Token, State: fleet.Began}})
+	again := startOwner(t, m.url, m.dir)
+	reached := make(chan bool, 1)
+	j.Reach = func(reachable bool, _ time.Time) error {
+		reached <- reachable
+		return nil
+	}
+	run, stop := context.WithCancelCause(t.Context())
+	background(t, func() { again.Recover(run, j) })
+	if !await(t, "whether the runner can be reached", reached) {
+		t.Error("the runner can't be reached")
+	}
+	stop(process.ErrDetach)
+}
+
 func TestARunnerForWhichTheHubKeepsNoFilesIsUnavailable(t *testing.T) {
 	m, _ := start(t)
 	await(t, "a runner", m.places)
