@@ -1,16 +1,19 @@
 package owner_test
 
 import (
+	"context"
 	"errors"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"mailboxd/envelope"
 	"mailboxd/internal/decisions/fleet"
 	"mailboxd/internal/decisions/task"
 	"mailboxd/internal/running/owner"
+	process "mailboxd/internal/running/runner"
 	"mailboxd/internal/running/schedule"
 )
 
@@ -145,6 +148,26 @@ func TestThePlaceOfARunThatCannotBeSentIsThereForAnotherRun(t *testing.T) {
 	if m.Take("trainer") == nil || m.Take("trainer") != nil {
 		t.Error("the claim has not one place")
 	}
+}
+
+// Such as one that was approved for another command: it ends without a job.
+func TestARunThatEndsBeforeItIsSentDelaysNoOtherOne(t *testing.T) {
+	m, s := start(t)
+	first := m.assign(t, 7, jobFor(t))
+	second := m.assign(t, 8, jobFor(t))
+	ctx, stop := context.WithCancelCause(t.Context())
+	outcome := m.run(t, ctx, second)
+	m.end(fleet.Token(first.At.Token), fleet.PastClosed)
+	m.Settled(first.At)
+	began := time.Now()
+	if job := s.job(); string(job.Token) != second.At.Token {
+		t.Errorf("the job is %s; want that of the second run", job.Token)
+	}
+	if took := time.Since(began); took > fleet.ClaimWait/2 {
+		t.Errorf("the job came after %v", took)
+	}
+	stop(process.ErrDetach)
+	await(t, "the end of the wait", outcome)
 }
 
 func TestARequestOfARunnerIsOverWhenTheConnectionIsLost(t *testing.T) {

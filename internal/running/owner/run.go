@@ -247,10 +247,26 @@ func (o *Owner) order(runner string, order fleet.Order) {
 	}
 }
 
+// giveBack gives back the place of a run that ended without a job, or the other jobs of its claim wait for it.
+func (o *Owner) giveBack(token fleet.Token) {
+	given := false
+	o.do(func() []fleet.Duty {
+		if one := o.runs[token]; one == nil || one.handed {
+			return nil
+		}
+		given = true
+		return o.core.Unassign(time.Now(), token)
+	})
+	if given {
+		o.opts.Changed()
+	}
+}
+
 // Settled says that the end of a run is durable. Its runner may forget it.
 func (o *Owner) Settled(at task.Assignment) {
 	fault.Point("run-settled")
 	token := fleet.Token(at.Token)
+	o.giveBack(token)
 	o.mu.Lock()
 	one := o.runs[token]
 	var reply fleet.DoneReply
