@@ -205,6 +205,26 @@ func TestARunThatItsRunnerNeverBeganStartsAfresh(t *testing.T) {
 	}
 }
 
+// Each of them takes a run and two events.
+func TestRunsThatTheirRunnerNeverBeginsBecomeRare(t *testing.T) {
+	var runs atomic.Int32
+	e, _ := farEngine(t, 1, func(_ context.Context, j task.Job) task.Outcome {
+		runs.Add(1)
+		return task.Outcome{Void: errors.New("the runner has not begun it")}
+	})
+	e.start()
+	e.send("t1", far)
+	e.until("the run has been void twice", func() bool { return runs.Load() == 3 })
+	e.until("the task is queued", func() bool { return e.row("t1").State == task.Queued })
+	time.Sleep(2 * time.Second)
+	if n := runs.Load(); n > 3 {
+		t.Errorf("%d runs were tried; want a pause of at least three seconds before the fourth one", n)
+	}
+	e.must(e.Cancel(t.Context(), "t1", me))
+	e.await("t1", task.Done)
+	e.must(e.Idle(t.Context()))
+}
+
 func TestAJobThatCannotBeSentIsReportedAndLeavesNothing(t *testing.T) {
 	var runs atomic.Int32
 	var dir atomic.Pointer[string]

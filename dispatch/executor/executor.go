@@ -182,7 +182,7 @@ func (x *Executor) requeueUnbegun(ctx context.Context, run *store.Run, row task.
 // voidIntent voids the intent of a run that never began, and queues the task again after a
 // pause. Other tasks continue before the pause.
 func (x *Executor) voidIntent(ctx context.Context, row task.Task, pause time.Duration) {
-	follow, moved := x.void(ctx, row)
+	follow, moved := x.void(ctx, row, core.Void{})
 	if !moved {
 		return
 	}
@@ -200,10 +200,11 @@ func (x *Executor) voidIntent(ctx context.Context, row task.Task, pause time.Dur
 
 // void removes the intent of a run that never began, and then its directory: without its directory,
 // an intent does not show whether the run began. It reports whether the task is queued again.
-func (x *Executor) void(ctx context.Context, row task.Task) (follow store.Consequences, moved bool) {
+func (x *Executor) void(ctx context.Context, row task.Task, c core.Void) (follow store.Consequences, moved bool) {
+	c.Task, c.Attempt = row.Seq, row.Attempt
 	err := x.Persist(ctx, row, func() (err error) {
 		follow, err = x.Writer.Commit(context.WithoutCancel(ctx), func(tx *store.Transaction) error {
-			_, _, err := x.Writer.DecideOn(tx, row.Seq, false, &core.Void{Task: row.Seq, Attempt: row.Attempt})
+			_, _, err := x.Writer.DecideOn(tx, row.Seq, false, &c)
 			return err
 		})
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"mailboxd/dispatch/store"
@@ -63,18 +64,27 @@ func (x *Executor) settle(ctx context.Context, row task.Task, j task.Job, o task
 	x.Agents.Runners.Settled(j.At)
 }
 
-// restartRemote starts a task afresh whose run its runner never began, and never will. It pauses first, because the
-// next run may end the same way.
+// restartRemote starts a task afresh whose run its runner never began, and never will, after a pause that grows, because
+// the next run may end the same way.
 func (x *Executor) restartRemote(ctx context.Context, row task.Task, why error) {
 	x.Log(row).Info().Int("attempt", row.Attempt).Str("reason", why.Error()).Msg("run never began; starting afresh")
-	select {
-	case <-ctx.Done():
-	case <-time.After(store.RetryPause):
+	follow, moved := x.void(ctx, row, core.Void{Keep: true, Show: true})
+	if !moved {
+		return
 	}
-	err := x.Persist(ctx, row, func() error { return x.startAfresh(ctx, row) })
-	if err != nil && ctx.Err() == nil {
-		x.FaultLog.Report(store.Starting, row, err)
+	runs, _ := x.runsOf(ctx, row) // after an error, the daemon stops
+	x.requeueAfterPause(ctx, follow, unsentPause(voided(runs)))
+}
+
+// voided counts the last runs of a task, one after the other, that never began.
+func voided(runs []task.Run) (n int) {
+	for _, run := range slices.Backward(runs) {
+		if !run.Settled || !run.Finished.IsZero() {
+			break
+		}
+		n++
 	}
+	return n
 }
 
 // recoverRemote waits for a run on a runner that an earlier daemon began.

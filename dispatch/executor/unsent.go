@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mailboxd/dispatch/store"
+	"mailboxd/internal/decisions/core"
 	"mailboxd/internal/decisions/task"
 	"mailboxd/internal/running/schedule"
 )
@@ -13,7 +14,7 @@ import (
 // longestUnsent is the longest pause before a job is sent again.
 const longestUnsent = time.Minute
 
-// unsentPause returns the pause after a job could not be sent so many times.
+// unsentPause returns the pause after a job could not be sent, or its run was void, so many times.
 func unsentPause(failed int) time.Duration {
 	return min(store.Backoff(store.RetryPause, failed), longestUnsent)
 }
@@ -24,10 +25,13 @@ func (x *Executor) requeueUnsent(ctx context.Context, row task.Task, why *schedu
 	if !errors.Is(why, context.Canceled) { // the daemon stops, or the connection was lost
 		x.FaultLog.Report(store.Sending, row, why)
 	}
-	follow, moved := x.void(ctx, row)
-	if !moved {
-		return
+	if follow, moved := x.void(ctx, row, core.Void{}); moved {
+		x.requeueAfterPause(ctx, follow, unsentPause(why.Failed))
 	}
+}
+
+// requeueAfterPause queues a task again whose run is void, after a pause.
+func (x *Executor) requeueAfterPause(ctx context.Context, follow store.Consequences, pause time.Duration) {
 	now, later := follow.Pause()
 	x.Writer.OnCommitted(ctx, now)
 	x.Queue.AddBusy()
@@ -35,7 +39,7 @@ func (x *Executor) requeueUnsent(ctx context.Context, row task.Task, why *schedu
 		defer x.Queue.Done()
 		select {
 		case <-ctx.Done():
-		case <-time.After(unsentPause(why.Failed)):
+		case <-time.After(pause):
 		}
 		x.Writer.OnCommitted(ctx, later)
 	})
