@@ -80,12 +80,27 @@ func (f *files) tidy(ctx context.Context, one *run, keys []string) {
 	}
 }
 
+// keyOf returns the key of an object of a run. Inputs have numbers.
+func keyOf(j task.Job, kind fleet.ObjectKind, number int) string {
+	key := j.At.Token + "-" + string(kind)
+	if kind == fleet.ObjectInput {
+		key += "-" + strconv.Itoa(number)
+	}
+	return key
+}
+
+// sentKeys returns the keys of all objects that an earlier daemon may have sent for a run.
+func sentKeys(j task.Job) []string {
+	keys := []string{keyOf(j, fleet.ObjectWork, 0), keyOf(j, fleet.ObjectBundle, 0), keyOf(j, fleet.ObjectPatch, 0)}
+	for n := range len(envelope.ArtifactsOf(j.Task.Refs)) + 2 { // after the bundle and the patch
+		keys = append(keys, keyOf(j, fleet.ObjectInput, n))
+	}
+	return keys
+}
+
 // put sends bytes to the runner of a run. The name is for inputs.
 func (f *files) put(ctx context.Context, one *run, kind fleet.ObjectKind, name string, from io.Reader) (fleet.Object, error) {
-	key := one.at.Token + "-" + string(kind)
-	if name != "" {
-		key += "-" + strconv.Itoa(len(one.keys))
-	}
+	key := keyOf(one.job, kind, len(one.keys))
 	one.keys = append(one.keys, key)
 	object, err := f.link().Put(ctx, one.at.Runner, kind, key, name, from)
 	f.hubFaults.note(one.at.Runner, err)

@@ -160,7 +160,7 @@ func (o *Owner) Recover(ctx context.Context, j task.Job) task.Outcome {
 	one := o.runs[fleet.Token(j.At.Token)]
 	if one == nil {
 		one = newRun(j, seq)
-		one.handed, one.idempotent = true, o.repeats(j)
+		one.handed, one.idempotent, one.keys = true, o.repeats(j), sentKeys(j)
 		o.runs[one.token()] = one
 		if o.core != nil {
 			one.restore(o.core)

@@ -1,6 +1,7 @@
 package owner_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -22,7 +23,9 @@ import (
 func (s *stub) awaitRemoved(what string, object fleet.Object) {
 	s.t.Helper()
 	for end := time.Now().Add(20 * time.Second); ; {
-		err := s.link.Get(s.t.Context(), object, io.Discard)
+		ctx, stop := context.WithTimeout(s.t.Context(), time.Second) // its bytes are removed before its description
+		err := s.link.Get(ctx, object, io.Discard)
+		stop()
 		if errors.Is(err, carrier.ErrMissing) {
 			return
 		}
@@ -50,6 +53,36 @@ func TestTheHubKeepsNothingOfARunThatItsRunnerVoided(t *testing.T) {
 	m.end(job.Token, fleet.PastClosed)
 	m.Settled(j.At)
 	s.awaitRemoved("the bundle", bundle)
+}
+
+func TestTheHubKeepsNothingOfARunOfAnEarlierDaemon(t *testing.T) {
+	j, change := repository(t)
+	store := artifact.In(t.TempDir(), 0)
+	kept, err := store.Put(strings.NewReader("weights"), 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	change = func(change func(*owner.Options)) func(*owner.Options) {
+		return func(o *owner.Options) { change(o); o.Artifacts = store }
+	}(change)
+	j.Task.Refs = []envelope.Ref{{Kind: "model", URI: envelope.ArtifactURI(kept.Digest)}}
+	m, s := start(t, change)
+	j, outcome, job := m.begin(t, s, j)
+	var w fleet.Work
+	if err := fleet.DecodeLarge(job.Work, &w); err != nil || len(w.Inputs) != 1 {
+		t.Fatalf("the inputs are %+v, %v", w.Inputs, err)
+	}
+	m.stop()
+	await(t, "the end of the wait", outcome)
+	again := startOwner(t, m.url, m.dir, change)
+	recovered := make(chan task.Outcome, 1)
+	background(t, func() { recovered <- again.Recover(t.Context(), j) })
+	background(t, func() { s.done(job.Token, "done") })
+	await(t, "the outcome", recovered)
+	again.end(job.Token, fleet.PastSettled)
+	again.Settled(j.At)
+	s.awaitRemoved("the bundle", *w.Worktree.Bundle)
+	s.awaitRemoved("the artifact", w.Inputs[0])
 }
 
 func TestABundleOfAJobThatCouldNotBeSentIsSentWithTheNextAttempt(t *testing.T) {
