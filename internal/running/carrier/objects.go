@@ -137,12 +137,35 @@ func put(ctx context.Context, js jetstream.JetStream, bucket string, o fleet.Obj
 		return o, fmt.Errorf("open bucket %s: %w", bucket, err)
 	}
 	sum := sha256.New()
-	info, err := store.Put(ctx, jetstream.ObjectMeta{Name: o.Key}, io.TeeReader(from, sum))
+	longer, stop := outliving(ctx, answerTime)
+	defer stop()
+	info, err := store.Put(longer, jetstream.ObjectMeta{Name: o.Key}, io.TeeReader(until{ctx, from}, sum))
 	if err != nil {
 		return o, fmt.Errorf("put object %s to %s: %w", o.Key, bucket, err)
 	}
 	o.Size, o.SHA256 = int64(info.Size), hex.EncodeToString(sum.Sum(nil))
 	return o, nil
+}
+
+// An until reads until its context ends.
+type until struct {
+	ctx  context.Context
+	from io.Reader
+}
+
+func (u until) Read(text []byte) (int, error) {
+	if err := u.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return u.from.Read(text)
+}
+
+// outliving returns a context that ends some time after another one: the client removes what it has sent of an object that
+// it can't read to its end, but not once its context has ended.
+func outliving(ctx context.Context, after time.Duration) (longer context.Context, stop func()) {
+	longer, end := context.WithCancel(context.WithoutCancel(ctx))
+	undo := context.AfterFunc(ctx, func() { time.AfterFunc(after, end) })
+	return longer, func() { undo(); end() }
 }
 
 func get(ctx context.Context, js jetstream.JetStream, bucket string, o fleet.Object, to io.Writer) error {

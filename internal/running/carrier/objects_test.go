@@ -2,6 +2,7 @@ package carrier_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
 
 	"mailboxd/internal/decisions/fleet"
@@ -86,6 +88,48 @@ func TestAnObjectMayTakeLongerThanAnAnswer(t *testing.T) {
 	got := slowWriter{pause: 6 * time.Second}
 	if err := owner.Get(t.Context(), "gpu", out, &got); err != nil || !bytes.Equal(got.Bytes(), body) {
 		t.Errorf("owner got %d of %d bytes: %v", got.Len(), len(body), err)
+	}
+}
+
+// A cancelled reader cancels a context while it is read.
+type cancelled struct {
+	cancel func()
+	left   int
+}
+
+func (c *cancelled) Read(text []byte) (int, error) {
+	if c.left -= len(text); c.left < 0 {
+		c.cancel()
+	}
+	return len(text), nil
+}
+
+func TestTheHubKeepsNothingOfAnObjectThatIsCancelled(t *testing.T) {
+	h := newHub(t)
+	owner := h.owner(carrier.OwnerOptions{})
+	if err := owner.Ensure(t.Context(), "gpu"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	if _, err := owner.Put(ctx, "gpu", fleet.ObjectBundle, "k1", "", &cancelled{cancel, 4 << 20}); !errors.Is(err, context.Canceled) {
+		t.Errorf("the error is %v; want that the context was cancelled", err)
+	}
+	c, err := h.options("hub.nk").Credentials.Options()
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := nats.Connect(h.url, append(c, nats.CustomInboxPrefix("_INBOX.main.owner"))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	js, err := jetstream.New(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := js.Stream(t.Context(), "OBJ_in_gpu") // with its state
+	if err != nil || stream.CachedInfo().State.Msgs > 0 {
+		t.Errorf("the hub has %+v, %v; want nothing", stream.CachedInfo().State, err)
 	}
 }
 
