@@ -1,6 +1,10 @@
 package owner
 
-import "mailboxd/internal/decisions/fleet"
+import (
+	"time"
+
+	"mailboxd/internal/decisions/fleet"
+)
 
 // Assigned returns what the state machine has of a run.
 func (o *Owner) Assigned(token fleet.Token) (fleet.Assignment, bool) {
@@ -21,4 +25,18 @@ func (o *Owner) Settles(token fleet.Token) bool {
 	defer o.mu.Unlock()
 	one := o.runs[token]
 	return one != nil && one.answer != nil
+}
+
+// Awaits reports whether the outcome of a run is awaited, or isn't durable.
+func (o *Owner) Awaits(token fleet.Token) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.runs[token] != nil
+}
+
+// StopFollowing sets what stops the live lines of a run.
+func (o *Owner) StopFollowing(token fleet.Token, stop func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.runs[token].follow, o.runs[token].followed = stop, time.Now()
 }

@@ -118,11 +118,15 @@ func (o *Owner) followRun(one *run) {
 			return // the next tick tries again
 		}
 		o.mu.Lock()
-		if one.follow = stop; one.delivered {
-			stop()
-			one.follow = nil
+		over := one.delivered
+		if !over {
+			one.follow = stop
 		}
 		o.mu.Unlock()
+		if over {
+			stop()
+			return
+		}
 	}
 	o.order(one.at.Runner, fleet.Order{Follow: one.token(), For: followFor})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -117,6 +118,33 @@ func TestATaskIsToldThatItsRunnerIsReachedAfterARestart(t *testing.T) {
 		t.Error("the runner can't be reached")
 	}
 	stop(process.ErrDetach)
+}
+
+// The queue asks the owner for room while the connection may take a minute for what it sends.
+func TestTheQueueDoesNotWaitForTheHub(t *testing.T) {
+	m, s := start(t)
+	j, outcome, job := m.begin(t, s, jobFor(t))
+	sent := make(chan struct{})
+	m.StopFollowing(job.Token, func() { <-sent })
+	background(t, func() { s.done(job.Token, "done") })
+	await(t, "the outcome", outcome)
+	m.end(job.Token, fleet.PastSettled)
+	settled := make(chan struct{})
+	background(t, func() { m.Settled(j.At); close(settled) })
+	free := make(chan bool, 1)
+	background(t, func() {
+		for m.Awaits(job.Token) {
+			runtime.Gosched()
+		}
+		free <- m.Free("trainer")
+	})
+	select {
+	case <-free:
+	case <-time.After(10 * time.Second):
+		t.Error("the owner doesn't say whether there is room")
+	}
+	close(sent)
+	<-settled
 }
 
 func TestARunnerForWhichTheHubKeepsNoFilesIsUnavailable(t *testing.T) {

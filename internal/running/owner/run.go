@@ -94,7 +94,7 @@ func (one *run) hasBegun(now time.Time) {
 // forget removes a run that the engine doesn't wait for any more. The caller holds mu.
 func (o *Owner) forget(one *run) {
 	if one.follow != nil {
-		one.follow()
+		o.work.Go(one.follow) // it may wait for the connection
 		one.follow = nil
 	}
 	delete(o.runs, one.token())
