@@ -40,3 +40,6 @@ func (o *Owner) StopFollowing(token fleet.Token, stop func()) {
 	defer o.mu.Unlock()
 	o.runs[token].follow, o.runs[token].followed = stop, time.Now()
 }
+
+// LinkChanged takes that the connection was lost, or is back.
+func (o *Owner) LinkChanged(lost error) { o.linkChanged(lost) }

@@ -63,6 +63,7 @@ type Owner struct {
 	epoch    int64                              // the latest one
 	known    map[string]fleet.Known             // what runners announced, as the file has it
 	saves    int64                              // calls of save
+	endRenew func()                             // ends the latest call of renew; nil: none
 	away     string                             // why the hub isn't connected; "": it is
 	runs     map[fleet.Token]*run               // that the engine waits for
 	pasts    pasts                              // how runs ended that runners still list
@@ -227,11 +228,17 @@ func (o *Owner) linkChanged(lost error) {
 }
 
 // renew makes what the hub has lost, and wakes the runners: what they sent while the owner was away had no answer. It
-// tries again until it succeeds or the connection is lost, after which it is called again.
+// tries again until it succeeds or the connection is lost, after which it is called again: the latest call goes on.
 func (o *Owner) renew(ctx context.Context) {
 	o.mu.Lock()
 	link, epoch, names := o.link, o.epoch, slices.Collect(maps.Keys(o.known))
+	ctx, end := context.WithCancel(ctx)
+	if o.endRenew != nil {
+		o.endRenew()
+	}
+	o.endRenew = end
 	o.mu.Unlock()
+	defer end()
 	o.files.hubFaults.clear()
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		err := link.Renew(ctx, epoch)
