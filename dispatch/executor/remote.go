@@ -57,7 +57,11 @@ func (x *Executor) settle(ctx context.Context, row task.Task, j task.Job, o task
 	if !j.At.IsRemote() || o.Detached || x.Agents.Runners == nil {
 		return
 	}
-	run, err := x.Reader.RunOf(context.WithoutCancel(ctx), row)
+	var run task.Run
+	err := x.Persist(ctx, row, func() (err error) { // or its runner would be asked for the answer again and again
+		run, err = x.Reader.RunOf(context.WithoutCancel(ctx), row)
+		return err
+	})
 	if err != nil || run.At == j.At && run.Finished.IsZero() && !run.Settled {
 		return // its runner keeps the answer, and sends it again
 	}
