@@ -24,7 +24,11 @@ func (o *Owner) done(m fleet.Done, answer func(fleet.DoneReply)) {
 	case ruling == fleet.RuleCommit && one != nil:
 		o.background(func(ctx context.Context) { o.fetch(ctx, one, m) })
 	case ruling == fleet.RuleFence:
-		o.handle(m.Runner, func(ctx context.Context) {
+		if !o.busy.enter(m.Runner) {
+			return
+		}
+		o.background(func(ctx context.Context) {
+			defer o.busy.leave(m.Runner)
 			reply, kept := o.fences.keep(ctx, m, reply)
 			if kept {
 				o.mu.Lock()

@@ -22,7 +22,11 @@ func (o *Owner) note(m fleet.Note, answer func(fleet.NoteReply)) {
 		answer(reply)
 		return
 	}
-	o.handle(m.Runner, func(context.Context) {
+	if !o.busy.enter(m.Runner) {
+		return
+	}
+	o.background(func(context.Context) {
+		defer o.busy.leave(m.Runner)
 		one.notes.Lock()
 		defer one.notes.Unlock()
 		if err := o.takeNote(one, m, &reply); err != nil {

@@ -51,6 +51,7 @@ type Owner struct {
 	work   sync.WaitGroup // all goroutines but Serve's
 	over   chan struct{}  // closed when Serve ends
 	fences fences
+	busy   busy
 
 	saving sync.Mutex // allows one write of runners.json at a time, and guards saved
 	saved  int64      // the greatest number of a call of save whose changes the file has
@@ -67,7 +68,6 @@ type Owner struct {
 	away     string                             // why the hub isn't connected; "": it is
 	runs     map[fleet.Token]*run               // that the engine waits for
 	pasts    pasts                              // how runs ended that runners still list
-	busy     map[string]int                     // functions at work for messages, by runner
 	rooms
 }
 
@@ -78,7 +78,7 @@ func New(opts Options) (*Owner, error) {
 	}
 	o := &Owner{
 		opts: opts, over: make(chan struct{}), known: map[string]fleet.Known{}, away: "not connected yet",
-		runs: map[fleet.Token]*run{}, pasts: pasts{}, busy: map[string]int{},
+		runs: map[fleet.Token]*run{}, pasts: pasts{},
 		rooms: rooms{claims: map[claim]func(fleet.Reply){}, reserved: map[string]int{}, unfit: unfit{}},
 	}
 	o.files = &files{Options: &o.opts, link: func() *carrier.Owner { return o.link }, malformed: o.malformed}
@@ -275,30 +275,6 @@ func (o *Owner) background(do func(ctx context.Context)) {
 	}
 }
 
-// mostBusy limits what is done at once for the messages of a runner.
-const mostBusy = 64
-
-// handle is background for a message that its runner sends again if it gets no answer, as it does if there are too many.
-func (o *Owner) handle(runner string, do func(ctx context.Context)) {
-	o.mu.Lock()
-	full := o.busy[runner] >= mostBusy
-	if !full {
-		o.busy[runner]++
-	}
-	o.mu.Unlock()
-	if full {
-		return
-	}
-	o.background(func(ctx context.Context) {
-		do(ctx)
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		if o.busy[runner]--; o.busy[runner] == 0 {
-			delete(o.busy, runner)
-		}
-	})
-}
-
 // do changes the state machine, and carries out its duties. It does nothing before the owner serves.
 func (o *Owner) do(change func() []fleet.Duty) {
 	o.mu.Lock()
@@ -329,7 +305,7 @@ func (o *Owner) duties(all []fleet.Duty) (sends []func()) {
 		case d.Kind == fleet.DutyVoided:
 			one.deliver(task.Outcome{Void: errVoided})
 		case d.Kind == fleet.DutyRepeat, d.Kind == fleet.DutyLost:
-			sends = append(sends, o.end(one), func() { o.lose(one, d) })
+			sends = append(sends, one.end(o.epoch), func() { o.lose(one, d) })
 		case d.Kind == fleet.DutyUnreachable, d.Kind == fleet.DutyReached:
 			one.unreached = d.Kind == fleet.DutyUnreachable
 			sends = append(sends, func() { o.background(func(context.Context) { o.reach(one) }) })

@@ -26,7 +26,11 @@ func (o *Owner) hello(m fleet.Hello, answer func(fleet.Reply)) {
 	if len(unfit) > 0 {
 		o.opts.Fits(unfit)
 	}
-	o.handle(m.Runner, func(ctx context.Context) {
+	if !o.busy.enter(m.Runner) {
+		return
+	}
+	o.background(func(ctx context.Context) {
+		defer o.busy.leave(m.Runner)
 		err := o.link.Ensure(ctx, m.Runner)
 		o.files.hubFaults.note(m.Runner, err)
 		if err == nil {
@@ -73,13 +77,13 @@ func (o *Owner) costs(p fleet.Report) {
 		one.counting = one.counting || changed
 		o.mu.Unlock()
 		if changed {
-			o.background(func(context.Context) { o.count(one) })
+			o.background(func(context.Context) { one.count(o) })
 		}
 	}
 }
 
 // count counts what a run has spent, until nothing is new.
-func (o *Owner) count(one *run) {
+func (one *run) count(o *Owner) {
 	for counted := (envelope.Cost{}); ; {
 		o.mu.Lock()
 		cost := one.cost

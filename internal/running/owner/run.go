@@ -160,7 +160,7 @@ func (o *Owner) Recover(ctx context.Context, j task.Job) task.Outcome {
 	one := o.runs[fleet.Token(j.At.Token)]
 	if one == nil {
 		one = newRun(j, seq)
-		one.handed, one.idempotent, one.keys = true, o.repeats(j), sentKeys(j)
+		one.handed, one.idempotent, one.keys = true, o.opts.Idempotent(j.Task.Agent) && repeats(o.known[j.At.Runner], j), sentKeys(j)
 		o.runs[one.token()] = one
 		if o.core != nil {
 			one.restore(o.core)
@@ -170,12 +170,10 @@ func (o *Owner) Recover(ctx context.Context, j task.Job) task.Outcome {
 	return o.wait(ctx, one, nil)
 }
 
-// repeats reports whether a run of an earlier daemon may be repeated: its agent may be, and its runner ends it at the end
-// of its lease. The caller holds mu.
-func (o *Owner) repeats(j task.Job) bool {
-	k := o.known[j.At.Runner]
+// repeats reports whether the runner of an earlier daemon's run ends it at the end of its lease, since it may be repeated.
+func repeats(k fleet.Known, j task.Job) bool {
 	a, _ := k.Agent(j.Task.Agent)
-	return a.Idempotent && k.Incarnation == j.At.Incarnation && o.opts.Idempotent(j.Task.Agent)
+	return a.Idempotent && k.Incarnation == j.At.Incarnation
 }
 
 // restore gives a run of an earlier daemon to the state machine. The caller holds the mutex of the Owner.
@@ -248,7 +246,7 @@ func (o *Owner) order(runner string, order fleet.Order) {
 }
 
 // giveBack gives back the place of a run that ended without a job, or the other jobs of its claim wait for it.
-func (o *Owner) giveBack(token fleet.Token) {
+func giveBack(o *Owner, token fleet.Token) {
 	given := false
 	o.do(func() []fleet.Duty {
 		if one := o.runs[token]; one == nil || one.handed {
@@ -266,7 +264,7 @@ func (o *Owner) giveBack(token fleet.Token) {
 func (o *Owner) Settled(at task.Assignment) {
 	fault.Point("run-settled")
 	token := fleet.Token(at.Token)
-	o.giveBack(token)
+	giveBack(o, token)
 	o.mu.Lock()
 	one := o.runs[token]
 	var reply fleet.DoneReply
@@ -295,13 +293,13 @@ func (o *Owner) Settled(at task.Assignment) {
 }
 
 // end ends a run without an answer, and returns what answers an outcome whose files are not there yet: its runner keeps
-// it. The caller holds mu.
-func (o *Owner) end(one *run) func() {
+// it. The caller holds the mutex of the Owner.
+func (one *run) end(epoch int64) (sends func()) {
 	one.ended = true
 	if one.giveUp != nil {
 		one.giveUp()
 	}
-	answer, reply := one.answer, fleet.DoneReply{Epoch: o.epoch, Token: one.token(), Later: true}
+	answer, reply := one.answer, fleet.DoneReply{Epoch: epoch, Token: one.token(), Later: true}
 	one.answer = nil
 	return func() {
 		if answer != nil {
