@@ -282,7 +282,7 @@ func (d *daemon) noteBegan(one *run) error {
 	if err != nil {
 		return err
 	}
-	return d.journal.put(record{Token: one.token, State: fleet.Began, Job: text, RunID: one.runID, Boot: runner.Boot()})
+	return d.journal.put(record{Token: one.token, State: fleet.Began, Job: text, RunID: one.runID, Boot: runner.Evidence(d.runDir(one.runID))})
 }
 
 // removeFiles removes what a run left here. The error is about its directory.

@@ -27,7 +27,7 @@ type record struct {
 	State fleet.RunState
 	Job   []byte // a fleet.Job as JSON
 	RunID string // names the run directory; "" until the work was read
-	Boot  string // of the machine, when it began
+	Boot  string // runner.Evidence of the run directory, when it began
 	Done  []byte // the outcome that waits for the owner, a fleet.Done as JSON; nil: none yet
 }
 

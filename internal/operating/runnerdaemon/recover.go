@@ -110,10 +110,11 @@ func (d *daemon) resume(one *run, r record) {
 		d.lose(one, err)
 		return
 	}
-	job.Rebooted = r.Boot != runner.Boot()
+	job.Rebooted = r.Boot == "" || !strings.HasPrefix(r.Boot, runner.Boot())
 	notes := d.notes(one, &job)
 	lines := d.sendLines(one, job.Dir)
-	if runner.Void(job.Dir) {
+	same := r.Boot != "" && r.Boot == runner.Evidence(job.Dir) // otherwise the directory was not synced, so a missing file proves nothing
+	if same && runner.Void(job.Dir) {
 		d.finish(one, job, task.Outcome{Void: errors.New("the runner's program ended before the run began")}, notes, lines)
 		return
 	}

@@ -2,6 +2,7 @@ package runnerdaemon
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"mailboxd/internal/decisions/fleet"
 	"mailboxd/internal/operating/config"
 	"mailboxd/internal/running/carrier"
+	"mailboxd/internal/running/runner"
 )
 
 // records writes to the journal of a runner that doesn't serve, and makes the directory of a run.
@@ -78,6 +80,46 @@ func TestARunWhoseJobCannotBeReadIsLost(t *testing.T) {
 	r.start()
 	if said, _ := o.outcome(token); said.Result.Error.Kind != envelope.RunLost {
 		t.Errorf("result = %+v", said.Result)
+	}
+}
+
+func TestARunWhoseFilesMayBeLostIsNotBegunAgain(t *testing.T) {
+	o := newOwner(t)
+	r := newRunner(t, o, echo)
+	r.start()
+	o.await("a report", func() bool { return o.report.Incarnation != "" })
+	r.stop()
+	boots := map[fleet.Token]string{}
+	for i, boot := range []string{"same", runner.Boot(), "another boot", ""} {
+		run := fmt.Sprintf("run-%d", 90+i)
+		w := fleet.Work{Task: envelope.Task{ID: envelope.ID(run), Agent: "echo"}, Revision: 1, Attempt: 1, RunID: run}
+		work, err := fleet.EncodeLarge(w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		token := fleet.NewToken(1, int64(90+i), 1, 1, "r9")
+		job, err := fleet.EncodeLarge(fleet.Job{Token: token, Agent: "echo", Work: work})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(r.state("runs", run), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		boots[token] = boot
+		if boot == "same" {
+			boot = runner.Evidence(r.state("runs", run))
+		}
+		r.records(record{Token: token, State: fleet.Began, Job: job, RunID: run, Boot: boot})
+	}
+	if err := os.Remove(r.state("runs", "run-9")); err != nil {
+		t.Fatal(err)
+	}
+	r.start()
+	for token, boot := range boots {
+		said, _ := o.outcome(token)
+		if void := said.Void != ""; void != (boot == "same") || !void && said.Result.Error.Kind != envelope.RunLost {
+			t.Errorf("boot %q: void %q, result %+v; a directory that was not synced shows nothing", boot, said.Void, said.Result)
+		}
 	}
 }
 
