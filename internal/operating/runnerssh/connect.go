@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -34,8 +35,11 @@ type exitError struct {
 	stderr string
 }
 
-// Error is the last line, or how the process ended.
-func (e *exitError) Error() string { return cmp.Or(lastLine(e.stderr), e.err.Error()) }
+// Error is the last line, or how the process ended. Lines of the runner's log are no reason.
+func (e *exitError) Error() string {
+	lines := slices.DeleteFunc(strings.Split(e.stderr, "\n"), func(line string) bool { return strings.HasPrefix(line, `{"level":`) })
+	return cmp.Or(lastLine(strings.Join(lines, "\n")), e.err.Error())
+}
 
 // Unwrap gives how the process ended.
 func (e *exitError) Unwrap() error { return e.err }
@@ -48,6 +52,7 @@ func (l *Links) connect(ctx context.Context, r Runner) error {
 	}
 	port := l.opts.port()
 	cmd := exec.CommandContext(ctx, l.opts.ssh, "-T", "-o", "BatchMode=yes", "-o", "ExitOnForwardFailure=yes",
+		"-o", "ControlMaster=no", "-o", "ControlPath=none", // or the forwarded port, and the connection, may outlast this ssh
 		"-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3", "-o", "ConnectTimeout=15",
 		"-R", fmt.Sprintf("127.0.0.1:%d:127.0.0.1:%s", port, l.hub.port), "--", r.Destination, fmt.Sprintf(remoteCommand, port))
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }

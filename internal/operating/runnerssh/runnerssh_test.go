@@ -220,6 +220,10 @@ func TestFailuresOfSSHAreSaidWithTheNextStep(t *testing.T) {
 			m.install(`echo 'mailboxd: runner.yaml: slots: must be more' >&2; exit 1`)
 		}, "",
 			"runner.yaml: slots: must be more", "correct that on machine"},
+		"ended after lines of its log": {func(t *testing.T, m *machine) {
+			m.install(`echo '{"level":"info","message":"runner started"}' >&2; exit 1`)
+		}, "",
+			"mailboxd runner there: exit status 1", "correct that on machine"},
 		"no forwarding": {func(*testing.T, *machine) {}, "AllowTcpForwarding no", "doesn't forward", "AllowTcpForwarding"},
 		"no sshd":       {func(t *testing.T, m *machine) { check(t, m.server.Close()) }, "", "no sshd answers", "try: ssh machine"},
 	} {
@@ -243,6 +247,26 @@ func check(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Forwarded ports of a shared connection stay after the ssh that asked for them, and so does the connection.
+func TestNoConnectionIsSharedWithThoseOfTheUser(t *testing.T) {
+	m := newMachine(t)
+	config, err := os.OpenFile(filepath.Join(m.server.Dir, "ssh_config"), os.O_APPEND|os.O_WRONLY, 0)
+	check(t, err)
+	shared := filepath.Join(m.server.Dir, "shared")
+	_, err = fmt.Fprintf(config, " ControlMaster auto\n ControlPath %s\n ControlPersist yes\n", shared)
+	check(t, errors.Join(err, config.Close()))
+	m.link("gpu-1", nil)
+	if _, err := m.reach(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(shared); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the socket of a shared connection: %v; want none", err)
+		if out, err := exec.Command(m.server.Program, "-O", "exit", "machine").CombinedOutput(); err != nil {
+			t.Errorf("end the connection: %v: %s", err, out)
+		}
 	}
 }
 
