@@ -1,6 +1,7 @@
 package config
 
 import (
+	"maps"
 	"reflect"
 	"regexp"
 	"slices"
@@ -39,14 +40,11 @@ func keysOf(t reflect.Type, prefix string) []string {
 
 var index = regexp.MustCompile(`\[\d+\]`)
 
-// nearestKey returns the key or section whose name is most like an unknown one: of all names
+// nearestKey returns the known key or section whose name is most like an unknown one: of all names
 // first, then of the names without their sections. It is "" if none is alike.
-func nearestKey(key string) string {
+func nearestKey(known []string, key string) string {
 	plain := index.ReplaceAllString(key, "[]")
-	known := knownKeys()
-	for section := range sectionsOf(known) {
-		known = append(known, section)
-	}
+	known = slices.AppendSeq(slices.Clone(known), maps.Keys(sectionsOf(known)))
 	slices.Sort(known)
 	whole := func(name string) string { return name }
 	for _, part := range []func(string) string{whole, lastName} {

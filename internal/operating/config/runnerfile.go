@@ -80,13 +80,15 @@ func LoadRunner(path string) (Runner, error) {
 	if err != nil {
 		return Runner{}, fmt.Errorf("read configuration of the runner: %w; write one, or name it with --config", err)
 	}
-	r := &reading{tree: parseTreeOf(path, text, reflect.TypeFor[Runner]())}
+	r := &reading{tree: parseTreeOf(path, text, reflect.TypeFor[Runner](), "docs/runners.md lists all keys")}
 	c := Runner{file: path}
 	if err := r.decodeRunner(&c); err != nil {
 		r.mistakes = append(r.mistakes, Mistake{File: path, Message: err.Error()})
 	}
 	r.checkAll()
-	r.check(c.check())
+	if !r.tree.broken[""] { // what isn't YAML has no keys to miss
+		r.check(c.check())
+	}
 	if err := r.found().Err(); err != nil {
 		return Runner{}, err
 	}

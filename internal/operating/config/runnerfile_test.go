@@ -54,8 +54,9 @@ func TestAMistakeInTheConfigurationOfARunnerNamesItsField(t *testing.T) {
 		"capabilities: [a b]" + agents:                         "capabilities[0]: \"a b\" is not one word",
 		"max_sensitivity: secret" + agents:                     "max_sensitivity: \"secret\" is not one of",
 		"state: ~/x" + agents:                                  "state: ~/x: only a shell understands ~",
-		"slot: 3" + agents:                                     "slot: no such key",
-		"policy: {}" + agents:                                  "policy: no such key",
+		"slot: 3" + agents:                                     "slot: no such key; did you mean slots?",
+		"capabilites: [gpu]" + agents:                          "capabilites: no such key; did you mean capabilities?",
+		"policy: {}" + agents:                                  "policy: no such key; docs/runners.md lists all keys",
 		"name: a":                                              "agents: required",
 		"agents: [{id: a}]":                                    "agents[0].exec.command: required",
 		"agents: [{id: a, inbox: {}}]":                         "agents[0].inbox: a runner has only agents with exec.command",
@@ -68,6 +69,10 @@ func TestAMistakeInTheConfigurationOfARunnerNamesItsField(t *testing.T) {
 		if _, err := LoadRunner(runnerFile(t, text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v; want %q", text, err, want)
 		}
+	}
+	_, err := LoadRunner(runnerFile(t, agents+"  - id: ["))
+	if err == nil || !strings.Contains(err.Error(), "not YAML") || strings.Contains(err.Error(), "required") {
+		t.Errorf("a text that is not YAML: %v; want only that", err)
 	}
 	if _, err := LoadRunner(filepath.Join(t.TempDir(), "none.yaml")); err == nil || !strings.Contains(err.Error(), "--config") {
 		t.Errorf("a missing file: %v; want the next step", err)

@@ -14,7 +14,9 @@ import (
 // A tree is a configuration file as YAML nodes. Viper gets its values, and the tree knows
 // where each of them is.
 type tree struct {
-	file     string // as it was named
+	file     string   // as it was named
+	known    []string // its keys
+	listing  string   // what lists them
 	root     *yaml.Node
 	at       map[string]position // of keys, in lower case
 	mistakes Mistakes
@@ -29,12 +31,12 @@ func positionOf(n *yaml.Node) position { return position{n.Line, n.Column} }
 // parseTree parses a file and takes out what the configuration cannot have: unknown keys,
 // repeated keys, and values of a wrong type. A text that is not YAML leaves an empty tree.
 func parseTree(file string, text []byte) *tree {
-	return parseTreeOf(file, text, reflect.TypeFor[Config]())
+	return parseTreeOf(file, text, reflect.TypeFor[Config](), "mailboxd config show lists all keys")
 }
 
-// parseTreeOf is parseTree for a file with the keys of a type.
-func parseTreeOf(file string, text []byte, keys reflect.Type) *tree {
-	t := &tree{file: file, at: map[string]position{}, broken: map[string]bool{}}
+// parseTreeOf is parseTree for a file with the keys of a type. The listing says where people find them.
+func parseTreeOf(file string, text []byte, keys reflect.Type, listing string) *tree {
+	t := &tree{file: file, known: keysOf(keys, ""), listing: listing, at: map[string]position{}, broken: map[string]bool{}}
 	decoder := yaml.NewDecoder(strings.NewReader(string(text)))
 	var document yaml.Node
 	switch err := decoder.Decode(&document); {
@@ -154,9 +156,9 @@ func (t *tree) merged(n *yaml.Node, prefix string, section reflect.Type) {
 
 // unknown notes an unknown key with the nearest known one, which it may have been meant to be.
 func (t *tree) unknown(at position, key string) {
-	nearest := nearestKey(key)
+	nearest := nearestKey(t.known, key)
 	if nearest == "" {
-		t.note(at, key, "no such key; mailboxd config show lists all keys")
+		t.note(at, key, "no such key; %s", t.listing)
 		return
 	}
 	t.note(at, key, "no such key; did you mean %s?", nearest)
