@@ -321,6 +321,36 @@ func TestMistakesOfAHubAreSaid(t *testing.T) {
 	tls.run("tls/key.pem: other users may read the file (mode 0640)", "serve", "--listen", "127.0.0.1:0")
 }
 
+func TestWhyAHubIsNotReachedIsSaidWithTheNextStep(t *testing.T) {
+	plain, other := makeHub(t, "--enroll", "gpu-1"), makeHub(t, "--enroll", "gpu-1")
+	sealed := makeHub(t, "--tls", "--host", "localhost", "--enroll", "gpu-1")
+	plain.serve("127.0.0.1:0")
+	sealed.serve("127.0.0.1:0")
+	_, port, _ := net.SplitHostPort(strings.TrimPrefix(plain.url, "nats://"))
+	for _, c := range []struct {
+		hub, file, url, want string
+	}{
+		{plain.dir, "credentials/gpu-1.nk", "nats://127.0.0.1:1", "start it with mailboxd-hub serve, or correct the address"},
+		{plain.dir, "credentials/gpu-1.nk", "tls://127.0.0.1:" + port, "it has no certificate; write nats://"},
+		{sealed.dir, "credentials/gpu-1.nk", strings.Replace(sealed.url, "localhost", "127.0.0.1", 1), "use a name that mailboxd-hub init --host got"},
+		{plain.dir, "credentials/gpu-1.nk", sealed.url, "copy the credentials of this hub"},
+		{other.dir, "credentials/gpu-1.nk", plain.url, "make a new key with: mailboxd-hub enroll gpu-1"},
+		{other.dir, "hub.nk", plain.url, "copy hub.nk of this hub"},
+	} {
+		credentials, err := carrier.ReadCredentials(filepath.Join(c.hub, c.file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		connect := carrier.Options{URL: c.url, Credentials: credentials}
+		if _, err = carrier.DialRunner(carrier.RunnerOptions{Options: connect}); c.file == "hub.nk" {
+			_, err = carrier.DialOwner(t.Context(), carrier.OwnerOptions{Options: connect})
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s with %s: %v; want %q", c.url, c.file, err, c.want)
+		}
+	}
+}
+
 func TestAFullDiskIsSaid(t *testing.T) {
 	h := &testHub{t: t, dir: t.TempDir()}
 	if err := syscall.Mount("tmpfs", h.dir, "tmpfs", 0, "size=256k,mode=0700"); err != nil {

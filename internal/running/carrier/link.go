@@ -3,6 +3,7 @@ package carrier
 import (
 	"cmp"
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/url"
@@ -138,7 +139,7 @@ func (o Options) dial(name string) (*link, error) {
 		nats.DisconnectErrHandler(func(c *nats.Conn, err error) {
 			l.lost()
 			if !c.IsClosed() {
-				changed(errors.Join(errors.New("the connection to the hub is lost"), err))
+				changed(lostFor(err))
 			}
 		}),
 		nats.ReconnectHandler(func(*nats.Conn) { l.begin(); changed(nil) }),
@@ -155,12 +156,41 @@ func (o Options) dial(name string) (*link, error) {
 	var err error
 	l.Conn, err = nats.Connect(o.URL, options...)
 	if errors.Is(err, nats.ErrAuthorization) {
-		return nil, fmt.Errorf("connect to hub %s: %w; make a new key with: mailboxd-hub enroll %s", o.URL, ErrKey, name)
+		err = ErrKey
 	}
 	if err != nil {
-		return nil, fmt.Errorf("connect to hub %s: %w", o.URL, err)
+		return nil, fmt.Errorf("connect to hub %s: %w%s", o.URL, err, nextStep(err, name))
 	}
 	return l, nil
+}
+
+// lostFor says that the connection is lost, and why if that is known.
+func lostFor(err error) error {
+	if err == nil {
+		return errors.New("the connection to the hub is lost")
+	}
+	return fmt.Errorf("the connection to the hub is lost: %w", err)
+}
+
+// nextStep says what to do when a hub is not reached; "" if that is not known.
+func nextStep(err error, name string) string {
+	_, wrongName := errors.AsType[x509.HostnameError](err)
+	_, wrongHub := errors.AsType[x509.UnknownAuthorityError](err)
+	switch {
+	case errors.Is(err, ErrKey) && name == ownerInbox:
+		return "; copy hub.nk of this hub, which mailboxd-hub init wrote"
+	case errors.Is(err, ErrKey):
+		return "; make a new key with: mailboxd-hub enroll " + name
+	case errors.Is(err, nats.ErrNoServers):
+		return "; start it with mailboxd-hub serve, or correct the address"
+	case errors.Is(err, nats.ErrSecureConnWanted):
+		return "; it has no certificate; write nats:// instead of tls://"
+	case wrongName:
+		return "; use a name that mailboxd-hub init --host got"
+	case wrongHub:
+		return "; copy the credentials of this hub, which have its certificate"
+	}
+	return ""
 }
 
 // changes returns a function that passes on what is new about a connection.

@@ -3,8 +3,15 @@ package carrier
 import (
 	"context"
 	"errors"
+	"io"
 	"testing"
 )
+
+func TestALostConnectionIsSaidInOneLine(t *testing.T) {
+	if words := lostFor(io.EOF).Error(); words != "the connection to the hub is lost: EOF" {
+		t.Errorf("said %q", words)
+	}
+}
 
 func TestAnAnswerThatCameBeforeTheConnectionWasLostIsTaken(t *testing.T) {
 	l := &link{}

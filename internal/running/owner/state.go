@@ -67,7 +67,8 @@ func (o *Owner) Runners() []State {
 			Seen: s.Seen, ClockOff: s.ClockOff,
 		}
 		if o.away != "" {
-			view.Status, view.Reason, view.Next = fleet.Unreachable, "the hub is not connected: "+o.away, "start the hub: mailboxd-hub serve"
+			view.Status, view.Reason = fleet.Unreachable, "the hub is not connected: "+o.away
+			view.Next = "start the hub: mailboxd-hub serve, or correct remote in the configuration"
 		}
 		if why := o.files.hubFaults.of(s.Runner, now); why != "" && (view.Status == fleet.Ready || view.Status == fleet.Busy) {
 			view.Status, view.Reason = fleet.Unavailable, "the hub keeps no files for it: "+why
