@@ -73,8 +73,12 @@ type daemon struct {
 func Serve(ctx context.Context, o Options) (err error) {
 	d := &daemon{Options: o, name: cmp.Or(o.Config.Name, o.Credentials.Runner), session: strings.ToLower(rand.Text())}
 	d.linked, d.changed = make(chan struct{}), make(chan struct{}, 1)
-	if d.name == "" {
-		return fmt.Errorf("%s: name: required, since the credentials name no runner", o.Config.File())
+	switch own := o.Credentials.Runner; {
+	case d.name == "":
+		return fmt.Errorf("the runner has no name: set --credentials to the file that mailboxd-hub enroll wrote, or name in %s", o.Config.File())
+	case own != "" && own != d.name:
+		return fmt.Errorf("%s: name: the credentials are those of runner %s, not of %s; remove name, or run: mailboxd-hub enroll %s",
+			o.Config.File(), own, d.name, d.name)
 	}
 	defer func() { err = errors.Join(err, d.close()) }()
 	if err := d.open(); err != nil {
@@ -98,10 +102,10 @@ func Serve(ctx context.Context, o Options) (err error) {
 	}
 	d.hints.Wait()
 	d.work.Wait()
-	d.Log.Info().Err(err).Msg("runner stopped")
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		return nil
+		err = nil
 	}
+	d.Log.Info().Err(err).Msg("runner stopped")
 	return err
 }
 

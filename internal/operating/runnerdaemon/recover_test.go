@@ -2,6 +2,7 @@ package runnerdaemon
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"strings"
@@ -161,6 +162,29 @@ func TestARunnerOfSSHEndsWithoutTheHub(t *testing.T) {
 	})
 	if err == nil || !strings.Contains(err.Error(), "the hub was not there for 1ns") {
 		t.Errorf("the runner ended with %v; want that the hub was not there", err)
+	}
+}
+
+func TestARunnerThatTheHubWouldNotKnowIsRefused(t *testing.T) {
+	r := newRunner(t, &stubOwner{url: "nats://127.0.0.1:1"}, echo)
+	cfg, err := config.LoadRunner(r.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ name, own, want string }{
+		{"r1", "r2", "the credentials are those of runner r2, not of r1"},
+		{"", "", "the runner has no name: set --credentials"},
+	} {
+		cfg.Name = c.name
+		ctx, stop := context.WithTimeout(t.Context(), time.Second)
+		err := Serve(ctx, Options{
+			Config: cfg, URL: r.url, Version: "test", Credentials: carrier.Credentials{Root: "main", Runner: c.own},
+			Keeper: []string{"runner-test", "keeper"}, Log: zerolog.Nop(),
+		})
+		stop()
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("name %q, credentials of %q: %v; want %q", c.name, c.own, err, c.want)
+		}
 	}
 }
 
