@@ -70,7 +70,20 @@ the runners. A NATS server of your own, from version 2.12 on, does as well.`,
 		return exit.With(exit.Usage, "%w; see %s --help", err, cmd.CommandPath())
 	})
 	cmd.AddCommand(initCommand(&dir), enrollCommand(&dir), removeCommand(&dir), serveCommand(&dir))
+	for _, one := range append(cmd.Commands(), cmd) {
+		one.Args = usageArgs(one.Args)
+	}
 	return cmd
+}
+
+// usageArgs gives wrong arguments the exit code of wrong usage.
+func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return exit.With(exit.Usage, "%w; see %s --help", exit.PlainCount(err, len(args), cmd.UseLine()), cmd.CommandPath())
+		}
+		return nil
+	}
 }
 
 func initCommand(dir *string) *cobra.Command {
@@ -83,6 +96,11 @@ func initCommand(dir *string) *cobra.Command {
   mailboxd-hub init --dir ./hub`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			for _, name := range runners { // before anything is made
+				if err := hub.CheckName(name); err != nil {
+					return err
+				}
+			}
 			plan.Dir = *dir
 			made, err := hub.Init(plan)
 			if err != nil {

@@ -280,6 +280,10 @@ func TestAwayFromLoopbackTheHubHasACertificate(t *testing.T) {
 func TestMistakesOfAHubAreSaid(t *testing.T) {
 	h := makeHub(t, "--enroll", "gpu-1")
 	h.run("has a hub already", "init")
+	h.run("an argument is missing; usage: mailboxd-hub enroll NAME; see mailboxd-hub enroll --help", "enroll")
+	h.run("too many arguments; usage: mailboxd-hub remove NAME", "remove", "a", "b")
+	h.run("unknown command \"list\" for \"mailboxd-hub\"; see mailboxd-hub --help", "list")
+	h.run("see mailboxd-hub serve --help", "serve", "now")
 	h.run("runner gpu-1 is enrolled already; choose another name, or run: mailboxd-hub remove gpu-1", "enroll", "gpu-1")
 	for _, bad := range []string{"", "GPU", "a.b", "a>", "*", "../x", "-x", "owner", strings.Repeat("a", 33), "a b"} {
 		h.run("name it by 1 to 32 of a-z 0-9 _ -", "enroll", "--", bad)
@@ -312,6 +316,7 @@ func TestMistakesOfAHubAreSaid(t *testing.T) {
 		}
 	}
 	none := &testHub{t: t, dir: t.TempDir()}
+	none.run("name it by 1 to 32", "init", "--enroll", "gpu-1", "--enroll", "GPU")
 	none.run("has no hub; make one with mailboxd-hub init", "serve")
 	none.run("want an address and a port", "init", "--listen", "4222")
 	tls := makeHub(t, "--listen", "0.0.0.0:4222")

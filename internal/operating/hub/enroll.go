@@ -26,14 +26,22 @@ type Enrolment struct {
 	Credentials string // the file to copy to the runner
 }
 
+// CheckName refuses a name that no runner may have.
+func CheckName(name string) error {
+	if fleet.Name(name) != nil || slices.Contains(reserved, name) {
+		return fmt.Errorf("runner %q: name it by %s, and not %s", name, fleet.NameRule, strings.Join(reserved, " or "))
+	}
+	return nil
+}
+
 // Enroll makes the key of a runner. A hub that serves lets it in within seconds.
 func Enroll(dir, name string) (Enrolment, error) {
 	set, err := readSettings(dir)
 	if err != nil {
 		return Enrolment{}, err
 	}
-	if fleet.Name(name) != nil || slices.Contains(reserved, name) {
-		return Enrolment{}, fmt.Errorf("runner %q: name it by %s, and not %s", name, fleet.NameRule, strings.Join(reserved, " or "))
+	if err := CheckName(name); err != nil {
+		return Enrolment{}, err
 	}
 	certificate, err := certificateOf(dir)
 	if err != nil {
@@ -104,7 +112,7 @@ func readUsers(dir string, set settings, warn func(string)) ([]*server.NkeyUser,
 		switch {
 		case err != nil:
 			warn(fmt.Sprintf("runner %s is not let in: %v", name, err))
-		case fleet.Name(name) != nil || slices.Contains(reserved, name) || !nkeys.IsValidPublicUserKey(key):
+		case CheckName(name) != nil || !nkeys.IsValidPublicUserKey(key):
 			warn(fmt.Sprintf("runner %s is not let in: %s has no public key of a runner", name, filepath.Join(dir, runnersDir, name)))
 		default:
 			users = append(users, &server.NkeyUser{Nkey: key, Permissions: permissions(set.Root, name)})
