@@ -150,7 +150,8 @@ func TestARunnerUsesItsOwnSubjectsAlone(t *testing.T) {
 	}
 	for _, subject := range []string{
 		"mbx.mailboxd.claim.b", "mbx.mailboxd.done.b.token", "mbx.other.claim.a", "_INBOX.mailboxd.owner.x", "$SYS.REQ.SERVER.PING",
-		"$JS.API.STREAM.CREATE.x", "$JS.API.STREAM.DELETE.OBJ_in_a", "$JS.API.CONSUMER.CREATE.OBJ_out_a", "$O.in_a.C.x", "$O.out_b.C.x",
+		"$JS.API.STREAM.CREATE.x", "$JS.API.STREAM.DELETE.OBJ_in_a", "$JS.API.CONSUMER.CREATE.OBJ_out_a", "$JS.API.DIRECT.GET.OBJ_out_a",
+		"$O.in_a.C.x", "$O.out_b.C.x",
 	} {
 		if err := a.Publish(subject, nil); err != nil {
 			t.Fatal(err)
@@ -190,6 +191,15 @@ func TestARunnerReadsWhatIsForItAndWritesWhatIsOfIt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+	}
+	made, err := owner.Stream(ctx, "OBJ_out_a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := made.CachedInfo().Config
+	c.AllowDirect = false // as the owner makes it
+	if _, err := owner.UpdateStream(ctx, c); err != nil {
+		t.Fatal(err)
 	}
 	conn, denied := h.connect("credentials/a.nk", "_INBOX.mailboxd.a")
 	runner := streams(conn)

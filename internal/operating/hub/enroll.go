@@ -123,7 +123,8 @@ func readUsers(dir string, set settings, warn func(string)) ([]*server.NkeyUser,
 
 // permissions are the subjects that a runner may use: its own, and of JetStream those of its buckets. It
 // may read what the owner put for it, and write what it puts for the owner. It can't make a consumer of
-// what it wrote, since JetStream delivers to any subject that a consumer names.
+// what it wrote, since JetStream delivers to any subject that a consumer names; and it can't get a message of
+// its own as it is, which would go with its headers to any subject that the request names.
 func permissions(root, name string) *server.Permissions {
 	own := "mbx." + root + ".*." + name
 	in, out := "OBJ_in_"+name, "OBJ_out_"+name
@@ -132,8 +133,7 @@ func permissions(root, name string) *server.Permissions {
 		"$JS.API.STREAM.INFO." + in, "$JS.API.STREAM.MSG.GET." + in, "$JS.API.DIRECT.GET." + in, "$JS.API.DIRECT.GET." + in + ".>",
 		"$JS.API.CONSUMER.CREATE." + in, "$JS.API.CONSUMER.*." + in + ".>", "$JS.API.CONSUMER.MSG.NEXT." + in + ".>",
 		"$JS.ACK." + in + ".>", "$JS.FC." + in + ".>",
-		"$JS.API.STREAM.INFO." + out, "$JS.API.STREAM.MSG.GET." + out, "$JS.API.DIRECT.GET." + out, "$JS.API.DIRECT.GET." + out + ".>",
-		"$JS.API.STREAM.PURGE." + out,
+		"$JS.API.STREAM.INFO." + out, "$JS.API.STREAM.MSG.GET." + out, "$JS.API.STREAM.PURGE." + out,
 	}
 	subscribe := []string{"mbx." + root + ".to." + name + ".>", "_INBOX." + root + "." + name + ".>"}
 	return &server.Permissions{Publish: &server.SubjectPermission{Allow: publish}, Subscribe: &server.SubjectPermission{Allow: subscribe}}

@@ -148,7 +148,7 @@ func (o *Owner) Ensure(ctx context.Context, runner string) error {
 		most = bucketBytes
 	}
 	for _, bucket := range []string{inBucket(runner), outBucket(runner)} {
-		if err := o.ensure(ctx, bucket, most); err != nil {
+		if err := o.ensure(ctx, bucket, bucket == inBucket(runner), most); err != nil {
 			return fmt.Errorf("make bucket %s: %w", bucket, err)
 		}
 	}
@@ -166,13 +166,14 @@ const (
 )
 
 // ensure makes a bucket, as an object store of NATS. The hub reserves its bytes. Where it has less space than all of
-// them, number and size of its messages bound a bucket, which reserves nothing.
-func (o *Owner) ensure(ctx context.Context, bucket string, most int64) error {
+// them, number and size of its messages bound a bucket, which reserves nothing. A direct bucket answers with messages as
+// they are, so it has none that a runner made.
+func (o *Owner) ensure(ctx context.Context, bucket string, direct bool, most int64) error {
 	o.ensuring.Lock()
 	defer o.ensuring.Unlock()
 	c := jetstream.StreamConfig{
 		Name: "OBJ_" + bucket, Subjects: []string{"$O." + bucket + ".C.>", "$O." + bucket + ".M.>"}, MaxAge: keepLate, MaxBytes: most,
-		MaxMsgSize: messageBytes, Discard: jetstream.DiscardNew, AllowRollup: true, AllowDirect: true, Replicas: 1,
+		MaxMsgSize: messageBytes, Discard: jetstream.DiscardNew, AllowRollup: true, AllowDirect: direct, Replicas: 1,
 	}
 	_, err := o.js.CreateOrUpdateStream(ctx, c)
 	if refused, ok := errors.AsType[*jetstream.APIError](err); ok && refused.ErrorCode == noStorage {

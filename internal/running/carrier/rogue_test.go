@@ -240,3 +240,56 @@ func TestARogueRunnerCanNotHaveObjectsOfAnotherRemoved(t *testing.T) {
 		t.Errorf("the object that was removed: %v", err)
 	}
 }
+
+// reflect asks the hub for messages, and names the subject of another runner for the answer. One of them is a message
+// that the runner makes up, with the headers of the other runner.
+func (r *rogue) reflect(ctx context.Context, to, text string) {
+	r.t.Helper()
+	const at = "$O.out_gpu.C.n"
+	header := nats.Header{"Mbx-Runner": {"cpu"}}
+	if strings.HasPrefix(to, "$O.") {
+		header.Set("Nats-Rollup", "all")
+	}
+	_, err := r.conn.RequestMsgWithContext(ctx, &nats.Msg{Subject: at, Header: header, Data: []byte(text)})
+	for _, question := range []string{"INFO", "STREAM.INFO.OBJ_out_gpu", "DIRECT.GET.OBJ_out_gpu." + at} {
+		err = errors.Join(err, r.conn.PublishMsg(&nats.Msg{Subject: "$JS.API." + question, Reply: to}))
+	}
+	last := &nats.Msg{Subject: "$JS.API.STREAM.MSG.GET.OBJ_out_gpu", Reply: to, Data: []byte(`{"last_by_subj":"` + at + `"}`)}
+	if err := errors.Join(err, r.conn.PublishMsg(last), r.conn.Flush()); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func TestARogueRunnerCanNotHaveTheHubSpeakForAnother(t *testing.T) {
+	h := newHub(t)
+	w, r, good := h.watched(), h.rogue(), h.runner("cpu", nil)
+	ctx, stop := context.WithTimeout(t.Context(), 6*time.Second)
+	defer stop()
+	if err := errors.Join(w.Ensure(ctx, "gpu"), w.Ensure(ctx, "cpu")); err != nil {
+		t.Fatal(err)
+	}
+	object, err := w.Put(ctx, "cpu", fleet.ObjectLog, "k", "", strings.NewReader("line"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	beat := strings.Replace(goodBeat, "gpu", "cpu", 1)
+	done := strings.TrimSuffix(beat, "}") + `,"token":"1-1-1-1-x","outcome":{}}`
+	for to, text := range map[string]string{
+		"mbx.main.beat.cpu": beat, "mbx.main.late.cpu.1-1-1-1-x": done, "mbx.main.late.cpu.1-1-1-1-y": "{",
+		"$JS.API.STREAM.DELETE.OBJ_in_cpu": "", "$JS.API.STREAM.PURGE.OBJ_in_cpu": "", "$O.in_cpu.C.n": "",
+	} {
+		r.reflect(ctx, to, text)
+	}
+	time.Sleep(time.Second)
+	if err := good.Get(ctx, object, &bytes.Buffer{}); err != nil {
+		t.Errorf("the object of the other runner: %v", err)
+	}
+	if _, err := good.Beat(ctx, fleet.Beat{Report: report("cpu")}); err != nil {
+		t.Errorf("the other runner isn't served: %v", err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if strings.Join(w.received, ",") != "beat cpu" || len(w.closed) > 0 {
+		t.Errorf("received %q, closed %q", w.received, w.closed)
+	}
+}
