@@ -64,6 +64,9 @@ const (
 // DialOwner connects an owner, and receives. The connection comes back by itself until Close.
 func DialOwner(ctx context.Context, o OwnerOptions) (*Owner, error) {
 	w := &Owner{options: o, root: o.rootName(), closed: map[string]string{}}
+	if runner := o.Credentials.Runner; runner != "" {
+		return nil, fmt.Errorf("connect to hub %s: the credentials are those of runner %s; use hub.nk, which mailboxd-hub init wrote", o.URL, runner)
+	}
 	var err error
 	if w.conn, err = o.dial(ownerInbox); err != nil {
 		return nil, err
