@@ -165,9 +165,7 @@ func (d *daemon) forget(token fleet.Token) {
 			return // the next program sends the outcome again
 		}
 	}
-	if err := d.journal.forget(token); err != nil {
-		d.Log.Error().Str("token", string(token)).Err(err).Msg("settled token not forgotten")
-	}
+	d.insist(d.ofRuns, "settled token not forgotten", func() error { return d.journal.forget(token) })
 }
 
 // traveling are the files of a run directory that the owner gets. The others say what was run and with which

@@ -3,6 +3,7 @@ package runnerdaemon
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"fmt"
 	"os"
 	"strings"
@@ -163,6 +164,37 @@ func TestARunnerOfSSHEndsWithoutTheHub(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "the hub was not there for 1ns") {
 		t.Errorf("the runner ended with %v; want that the hub was not there", err)
 	}
+}
+
+func TestASettledTokenIsForgottenOnceTheJournalCanBeWritten(t *testing.T) {
+	o := newOwner(t)
+	o.refuse = true
+	r := newRunner(t, o, echo)
+	r.start()
+	token := o.give("echo", nil)
+	o.awaitState(token, fleet.Ended)
+	db, err := sql.Open("sqlite", "file:"+r.state("journal.db")+"?_pragma=busy_timeout(5000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec("CREATE TRIGGER full BEFORE DELETE ON tokens BEGIN SELECT RAISE(FAIL, 'disk full'); END"); err != nil {
+		t.Fatal(err)
+	}
+	o.mu.Lock()
+	o.refuse = false
+	o.mu.Unlock()
+	o.outcome(token)
+	o.await("no run", func() bool { return len(o.report.Runs) == 0 })
+	time.Sleep(300 * time.Millisecond) // the first write
+	if _, err := db.Exec("DROP TRIGGER full"); err != nil {
+		t.Fatal(err)
+	}
+	o.await("an empty journal", func() bool {
+		left := 1
+		err := db.QueryRow("SELECT count(*) FROM tokens").Scan(&left)
+		return err == nil && left == 0
+	})
 }
 
 func TestARunnerThatTheHubWouldNotKnowIsRefused(t *testing.T) {
