@@ -25,8 +25,9 @@ func runnerCommand(g *globals) *cobra.Command {
 		Use:   "runner",
 		Short: "Run agents for the daemon of another machine",
 		Long: `Run the agents of this machine for a daemon elsewhere, until Ctrl-C. The file
-runner.yaml has the agents, their commands and their secrets; they stay here. The
-daemon decides which tasks run, and gets their answers.
+~/.config/mailboxd/runner.yaml, or that of --config, has the agents, their commands
+and their secrets; they stay here. The daemon decides which tasks run, and gets
+their answers. mailboxd-hub enroll makes the key of a runner.
 
 SIGTERM, SIGINT: exit. Runs go on, and the next runner reports them.`,
 		Example: `  mailboxd runner --connect tls://hub:4222 --credentials gpu-1.nk
@@ -59,7 +60,7 @@ SIGTERM, SIGINT: exit. Runs go on, and the next runner reports them.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&url, "connect", "", "`URL` of the hub")
-	flags.StringVar(&credentials, "credentials", "", "`FILE` of the key that the hub knows; - for standard input")
+	flags.StringVar(&credentials, "credentials", "", "`FILE` of the key that mailboxd-hub enroll made; - for standard input, up to a line END")
 	return cmd
 }
 

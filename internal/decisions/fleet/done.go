@@ -119,7 +119,8 @@ func (o *Owner) status(now time.Time, p *peer, runs int) (is Status, reason, nex
 	case p.Drained:
 		return Draining, p.excuse(), "mailboxd runners resume " + p.Runner
 	case p.twin != "":
-		return Unavailable, p.excuse(), "end the second one, or give it another name: mailboxd-hub enroll NAME"
+		return Unavailable, p.excuse(),
+			fmt.Sprintf("end the second one, and wait %s, or give it another name: mailboxd-hub enroll NAME", 2*o.o.Lease)
 	case p.excuse() != "":
 		return Unavailable, p.excuse(), "see the reason; it is served again by itself when that has changed"
 	case p.Offers.Slots > 0 && runs >= p.Offers.Slots:
