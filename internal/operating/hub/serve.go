@@ -16,6 +16,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/rs/zerolog"
+	"golang.org/x/sys/unix"
 
 	"mailboxd/internal/running/host"
 )
@@ -45,6 +46,11 @@ func Serve(ctx context.Context, o Options) error {
 	if err := checkAddress(o.Dir, set.Listen); err != nil {
 		return err
 	}
+	unlock, err := lock(ctx, o.Dir)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	h := &hubServer{dir: o.Dir, set: set, log: o.Log}
 	known := h.stamp() // before the runners are read: those that come later differ from it
 	opts, err := h.options()
@@ -60,6 +66,33 @@ func Serve(ctx context.Context, o Options) error {
 		o.Ready(h.url())
 	}
 	return h.watch(ctx, opts, known)
+}
+
+// lockTime is how long a hub waits for one that ends, such as that of a daemon which was killed.
+const lockTime = 5 * time.Second
+
+// lock makes this process the only one that serves a directory: two servers would damage its streams.
+func lock(ctx context.Context, dir string) (unlock func(), err error) {
+	file, err := os.Open(dir)
+	if err != nil {
+		return nil, fmt.Errorf("lock the hub: %w", err)
+	}
+	ctx, stop := context.WithTimeout(ctx, lockTime)
+	defer stop()
+	for {
+		if err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err == nil {
+			return func() { _ = file.Close() }, nil
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+			continue
+		case <-ctx.Done():
+		}
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			err = fmt.Errorf("the hub %s is served already; end the other mailboxd-hub, or set --dir", dir)
+		}
+		return nil, errors.Join(err, file.Close())
+	}
 }
 
 // checkAddress refuses an address away from the loopback interface, for a hub without a certificate.
@@ -149,7 +182,7 @@ func tryPort(opts *server.Options) error {
 	l, err := net.Listen("tcp", listen)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return fmt.Errorf("listen at %s: another program has this port, perhaps another hub; end it, or set --listen", listen)
+		return fmt.Errorf("listen at %s: another program has this port, perhaps a hub of another directory; end it, or set --listen", listen)
 	case err != nil:
 		return fmt.Errorf("listen at %s: %w; set --listen", listen, err)
 	}
