@@ -341,6 +341,8 @@ func (f *Details) outcome(r client.Run, now time.Time) string {
 		words += "waits for " + term.Age(now.Sub(f.Began()))
 	case r.Finished.IsZero() && f.Task.State == task.Running && r.Attempt == f.Task.Attempt:
 		words += "at work for " + term.Age(now.Sub(f.Began()))
+	case r.Finished.IsZero() && f.Task.Kind == envelope.RunLost && r.Attempt == f.Task.Attempt:
+		words += "lost; it may have begun"
 	case r.Finished.IsZero():
 		words += "did not begin"
 	case r.Started.IsZero():

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"time"
 
+	"mailboxd/envelope"
 	"mailboxd/internal/access/client"
 	"mailboxd/internal/cli/term"
 	"mailboxd/internal/cli/view"
@@ -62,5 +64,14 @@ func TestHostsThatTheProgramDoesNotNeedShareALine(t *testing.T) {
 		"    network: refused 2 that the program asks for by itself, and does without: stats.example:443 (usage statistics), up.example:443 (updates)\n"
 	if !strings.Contains(out.String(), want) {
 		t.Errorf("printed:\n%s\nwant:\n%s", out.String(), want)
+	}
+}
+
+func TestALostRunIsNotSaidToHaveNotBegun(t *testing.T) {
+	f := &view.Details{TaskDetails: client.TaskDetails{Task: client.Task{State: task.Done, Attempt: 2, Kind: envelope.RunLost}}}
+	for attempt, want := range map[int]string{1: "1  did not begin", 2: "2  lost; it may have begun"} {
+		if words := f.Outcome(client.Run{Attempt: attempt}, time.Now()); words != want {
+			t.Errorf("run %d: %q; want %q", attempt, words, want)
+		}
 	}
 }
