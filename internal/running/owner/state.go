@@ -2,6 +2,7 @@ package owner
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"mailboxd/envelope"
@@ -67,8 +68,8 @@ func (o *Owner) Runners() []State {
 			Seen: s.Seen, ClockOff: s.ClockOff,
 		}
 		if o.away != "" {
-			view.Status, view.Reason = fleet.Unreachable, "the hub is not connected: "+o.away
-			view.Next = "start the hub: mailboxd-hub serve, or correct remote in the configuration"
+			view.Status = fleet.Unreachable
+			view.Reason, view.Next = explainAway(o.away)
 		}
 		if why := o.files.hubFaults.of(s.Runner, now); why != "" && (view.Status == fleet.Ready || view.Status == fleet.Busy) {
 			view.Status, view.Reason = fleet.Unavailable, "the hub keeps no files for it: "+why
@@ -85,6 +86,15 @@ func (o *Owner) Runners() []State {
 		all = append(all, view)
 	}
 	return all
+}
+
+// explainAway says why the hub isn't connected, and what to do. The failure may have a next step.
+func explainAway(away string) (reason, next string) {
+	reason, next, known := strings.Cut(away, "; ")
+	if !known {
+		next = "start the hub: mailboxd-hub serve"
+	}
+	return "the hub is not connected: " + reason, next
 }
 
 // Hub returns why the hub isn't connected; "" if it is.
