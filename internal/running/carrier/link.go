@@ -127,7 +127,7 @@ func (o Options) dial(name string) (*link, error) {
 	changed := o.changes()
 	refused := func(err error) {
 		if errors.Is(err, nats.ErrAuthorization) {
-			changed(ErrKey)
+			changed(fmt.Errorf("%w%s", ErrKey, nextStep(ErrKey, name)))
 		}
 	}
 	l := &link{}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"mailboxd/internal/decisions/fleet"
+	"mailboxd/internal/operating/hub"
 	"mailboxd/internal/running/carrier"
 )
 
@@ -111,4 +112,33 @@ func background(t *testing.T, do func()) {
 	var group sync.WaitGroup
 	group.Go(do)
 	t.Cleanup(group.Wait)
+}
+
+func TestTheNextStepOfARemovedRunnerIsSaid(t *testing.T) {
+	h := newHub(t)
+	connect := h.options("credentials/gpu.nk")
+	changed, lost := changes()
+	connect.Changed = changed
+	r, err := carrier.DialRunner(carrier.RunnerOptions{Options: connect})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	if err := hub.Remove(h.dir, "gpu"); err != nil {
+		t.Fatal(err)
+	}
+	for over := time.After(20 * time.Second); ; {
+		select {
+		case err := <-lost:
+			if !errors.Is(err, carrier.ErrKey) {
+				continue
+			}
+			if !strings.Contains(err.Error(), "mailboxd-hub enroll gpu") {
+				t.Errorf("the connection is lost: %v; want the next step", err)
+			}
+			return
+		case <-over:
+			t.Fatal("it is not reported that the key is refused")
+		}
+	}
 }
