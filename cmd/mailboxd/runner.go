@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -73,23 +74,43 @@ const mostCredentials = 1000
 // credentialsFrom reads credentials up to a line END. The context ends when the input does, as that of ssh
 // does with its connection.
 func credentialsFrom(ctx context.Context, in io.Reader) (context.Context, carrier.Credentials, error) {
-	lines := bufio.NewReader(in)
-	var text strings.Builder
+	type found struct {
+		credentials carrier.Credentials
+		err         error
+	}
+	bound, stop := context.WithCancel(ctx)
+	read := make(chan found, 1)
+	new(sync.WaitGroup).Go(func() { // it ends with the program: a read of standard input can't be ended
+		lines := bufio.NewReader(in)
+		text, err := untilEnd(lines)
+		var c carrier.Credentials
+		if err == nil {
+			c, err = carrier.ParseCredentials(text)
+		}
+		read <- found{c, err}
+		_, _ = io.Copy(io.Discard, lines)
+		stop()
+	})
+	select {
+	case f := <-read:
+		return bound, f.credentials, f.err
+	case <-ctx.Done():
+		return ctx, carrier.Credentials{}, fmt.Errorf("read credentials: %w", ctx.Err())
+	}
+}
+
+// untilEnd returns the lines before a line END.
+func untilEnd(lines *bufio.Reader) ([]byte, error) {
+	var text []byte
 	for range mostCredentials {
 		line, err := lines.ReadString('\n')
 		if strings.TrimSpace(line) == "END" {
-			c, err := carrier.ParseCredentials([]byte(text.String()))
-			ctx, stop := context.WithCancel(ctx)
-			new(sync.WaitGroup).Go(func() { // it ends with the program: a read of standard input can't be ended
-				_, _ = io.Copy(io.Discard, lines)
-				stop()
-			})
-			return ctx, c, err
+			return text, nil
 		}
 		if err != nil {
 			break
 		}
-		text.WriteString(line)
+		text = append(text, line...)
 	}
-	return ctx, carrier.Credentials{}, fmt.Errorf("read credentials: standard input has no line END")
+	return nil, errors.New("read credentials: standard input has no line END")
 }
