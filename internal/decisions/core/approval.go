@@ -119,7 +119,7 @@ func (c *ReviewDue) decide(d *decision) error {
 
 // withhold ends a task in review without showing its answer.
 func (d *decision) withhold(t *Task, request envelope.Task, answer []byte, kind envelope.Kind, why string) {
-	change := task.Change{To: task.Done, Status: envelope.Failed, Kind: kind, Result: Withheld(request, answer, envelope.Failed, kind, why)}
+	change := task.Change{To: task.Done, Status: envelope.Failed, Kind: kind, Result: d.withheld(request, answer, envelope.Failed, kind, why)}
 	d.add(t, moved(t, change), "", nil)
 }
 

@@ -114,7 +114,7 @@ func (c *Cancel) result(d *decision, t *Task) []byte {
 	case task.Waiting:
 		return NotAnswered(c.Request, t.run(), envelope.Stopped, envelope.Cancelled, why, d.now).Encode()
 	case task.Review:
-		return Withheld(c.Request, c.Result, envelope.Stopped, envelope.Cancelled, why)
+		return d.withheld(c.Request, c.Result, envelope.Stopped, envelope.Cancelled, why)
 	}
 	return NotRun(c.Request, envelope.Stopped, envelope.Cancelled, why, t.Began, c.Levels, d.now)
 }

@@ -168,7 +168,7 @@ func (c *FailReview) decide(d *decision) error {
 	if c.Kind == envelope.OversightRejected {
 		kind = task.KindOversightRejected
 	}
-	change := task.Change{To: task.Done, Status: envelope.Failed, Kind: c.Kind, Result: Withheld(c.Request, c.Result, envelope.Failed, c.Kind, c.Why)}
+	change := task.Change{To: task.Done, Status: envelope.Failed, Kind: c.Kind, Result: d.withheld(c.Request, c.Result, envelope.Failed, c.Kind, c.Why)}
 	d.add(t, moved(t, change), kind, map[string]any{"reason": c.Why})
 	return nil
 }

@@ -70,10 +70,13 @@ func NotAnswered(request envelope.Task, run task.Run, status envelope.Status, ki
 	return r
 }
 
-// Withheld returns the result of a task whose answer isn't shown. It keeps cost, time and
+// withheld returns the result of a task whose answer isn't shown. It keeps cost, time and
 // levels, because mailboxd measured them and not the agent.
-func Withheld(request envelope.Task, answer []byte, status envelope.Status, kind envelope.Kind, why string) []byte {
+func (d *decision) withheld(request envelope.Task, answer []byte, status envelope.Status, kind envelope.Kind, why string) []byte {
 	was, _ := envelope.DecodeResult(answer)
+	if was.Time == (envelope.TimeUsed{}) { // it can't be read
+		was.Time = envelope.TimeUsed{Started: d.now, Finished: d.now}
+	}
 	r := envelope.Result{
 		TaskID: request.ID, AgentID: request.Agent, Status: status,
 		Output:     envelope.Output{Summary: "The agent's answer is not shown: " + why, Enforcement: was.Output.Enforcement},
