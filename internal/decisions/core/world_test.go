@@ -22,11 +22,13 @@ import (
 type world struct {
 	pick func(n int) int // chooses a number below n
 	bug  *mutant         // a planted fault; nil: none
-	now  time.Time
-	cfg  core.Config
-	err  error
-	log  []string // the steps, for people; only when a schedule is repeated for its text
-	tell bool
+
+	mirror *mirror // has the same in a ledger; nil: none
+	now    time.Time
+	cfg    core.Config
+	err    error
+	log    []string // the steps, for people; only when a schedule is repeated for its text
+	tell   bool
 
 	// Durable.
 	lines   []line
@@ -288,6 +290,9 @@ func (w *world) decide(c core.Command) []core.Event {
 	}
 	events, err := core.Decide(w.state, c, w.cfg, w.now)
 	w.answer = err
+	if w.mirror != nil {
+		w.mirror.note(c, events, err, w.now)
+	}
 	if w.bug != nil && w.bug.events != nil {
 		events = w.bug.events(w, c, events)
 	}
@@ -359,6 +364,9 @@ func (w *world) do(c core.Command) bool {
 func (w *world) commit(events []core.Event, offset int) {
 	if len(events) > 0 && w.pick(40) == 0 {
 		w.note("crash before the group")
+		if w.mirror != nil {
+			w.mirror.decided = nil
+		}
 		w.crash()
 		return
 	}
@@ -373,6 +381,9 @@ func (w *world) commit(events []core.Event, offset int) {
 	w.journal = append(w.journal, group{kept, offset})
 	w.offset = offset
 	core.Apply(w.state, events)
+	if w.mirror != nil && w.err == nil {
+		w.err = w.mirror.commit(w, events)
+	}
 	w.book(kept)
 	w.promises()
 }
