@@ -35,7 +35,7 @@ func git(t *testing.T, dir string, args ...string) string {
 func repository(t *testing.T) (task.Job, func(*owner.Options)) {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("git is not installed")
+		t.Skip("git is not installed, so no repository can be made: apt-get install git")
 	}
 	top := t.TempDir()
 	j := jobFor(t)
