@@ -76,7 +76,7 @@ func modulePath() string {
 var owners = map[string][]string{
 	"github.com/fsnotify/fsnotify":                           {"watcher", "internal/running/toolcall", "internal/running/acp"},
 	"github.com/coder/acp-go-sdk":                            {"internal/running/acp"},
-	"github.com/spf13/cobra":                                 {"cmd/mailboxd", "cmd/mailboxd-hub"},
+	"github.com/spf13/cobra":                                 {"cmd/mailboxd", "cmd/mailboxd-hub", "internal/cli/exit"},
 	"github.com/spf13/cobra/doc":                             {"cmd/mailboxd", "cmd/mailboxd-hub"},
 	"github.com/spf13/viper":                                 {"internal/operating/config"},
 	"database/sql":                                           {"internal/stores/ledger", "internal/operating/runnerdaemon"},

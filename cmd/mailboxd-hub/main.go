@@ -70,20 +70,8 @@ the runners. A NATS server of your own, from version 2.12 on, does as well.`,
 		return exit.With(exit.Usage, "%w; see %s --help", err, cmd.CommandPath())
 	})
 	cmd.AddCommand(initCommand(&dir), enrollCommand(&dir), removeCommand(&dir), serveCommand(&dir))
-	for _, one := range append(cmd.Commands(), cmd) {
-		one.Args = usageArgs(one.Args)
-	}
+	exit.CheckArgs(cmd)
 	return cmd
-}
-
-// usageArgs gives wrong arguments the exit code of wrong usage.
-func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if err := check(cmd, args); err != nil {
-			return exit.With(exit.Usage, "%w; see %s --help", exit.PlainCount(err, len(args), cmd.UseLine()), cmd.CommandPath())
-		}
-		return nil
-	}
 }
 
 func initCommand(dir *string) *cobra.Command {

@@ -133,7 +133,7 @@ file for each task, with approvals, budgets and a record of everything.`,
 	cmd.AddCommand(agentVerbs(g)...)
 	completeArgs(g, cmd)
 	groupCommands(cmd)
-	checkArgs(cmd)
+	exit.CheckArgs(cmd)
 	return cmd
 }
 
@@ -145,27 +145,4 @@ func tilde(path string) string {
 		}
 	}
 	return path
-}
-
-// checkArgs gives wrong arguments of a command and its subcommands the exit code of
-// wrong usage.
-func checkArgs(cmd *cobra.Command) {
-	cmd.Args = usageArgs(cmd.Args)
-	for _, sub := range cmd.Commands() {
-		checkArgs(sub)
-	}
-}
-
-// usageArgs gives wrong arguments the exit code of wrong usage.
-func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		err := cmd.ValidateFlagGroups() // cobra checks later, without an exit code
-		if err == nil && check != nil {
-			err = check(cmd, args)
-		}
-		if err != nil {
-			return exit.With(exit.Usage, "%w; see %s --help", exit.PlainCount(err, len(args), cmd.UseLine()), cmd.CommandPath())
-		}
-		return nil
-	}
 }

@@ -1,7 +1,8 @@
-// Package programs builds mailboxd for tests that start it, finds processes, and starts programs as another user.
+// Package programs builds mailboxd for tests that start it, finds and kills processes, and starts programs as another user.
 package programs
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // Build builds mailboxd, whose package is at a path, for tests that are called name. It unsets the variables of the
@@ -97,4 +100,20 @@ func AsAnotherUser(t testing.TB, args ...string) (cmd *exec.Cmd, dir string) {
 	cmd = exec.Command(filepath.Join(dir, "program"), args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: another, Gid: another}}
 	return cmd, dir
+}
+
+// Kill kills processes, and returns when they are gone.
+func Kill(pids []int) {
+	for _, pid := range pids {
+		fd, err := unix.PidfdOpen(pid, 0)
+		if err != nil {
+			continue // it is gone
+		}
+		_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) // likewise
+		ended := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		for _, err = unix.Poll(ended, -1); errors.Is(err, unix.EINTR); {
+			_, err = unix.Poll(ended, -1)
+		}
+		_ = unix.Close(fd)
+	}
 }

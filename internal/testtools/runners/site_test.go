@@ -337,9 +337,9 @@ func (s *site) processes(on machine) (runs, others []int) {
 // crash ends all processes of a machine, as when it loses its power: what watches runs first.
 func (s *site) crash(on machine) {
 	_, others := s.processes(on)
-	kill(others)
+	programs.Kill(others)
 	runs, _ := s.processes(on)
-	kill(runs)
+	programs.Kill(runs)
 }
 
 // end ends what is left.

@@ -17,6 +17,7 @@ import (
 	"mailboxd/envelope"
 	"mailboxd/internal/running/host"
 	"mailboxd/internal/stores/ledger"
+	"mailboxd/internal/testtools/programs"
 )
 
 // sandboxedCast are agents in a sandbox, one of them with a gate.
@@ -135,13 +136,13 @@ func (s *site) killSandboxes(ctx context.Context, b *book) error {
 		wraps, gates := s.sandboxes()
 		switch {
 		case len(gates) > 0 && dice.IntN(2) == 0:
-			kill(gates[:1])
+			programs.Kill(gates[:1])
 			b.sandboxKilled("", 0, 1)
 		case len(wraps) > 0:
 			pid := wraps[dice.IntN(len(wraps))]
 			if id := s.idOf(pid); id != "" {
 				b.sandboxKilled(id, 1, 0)
-				kill([]int{pid})
+				programs.Kill([]int{pid})
 			}
 		}
 	}

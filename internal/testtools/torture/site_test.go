@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"mailboxd/internal/testtools/programs"
 )
 
@@ -121,23 +119,7 @@ func (s *site) processes() (agents, others []int) {
 // end kills what is left: the keepers first, so that nobody sees the rest end.
 func (s *site) end() {
 	_, others := s.processes()
-	kill(others)
+	programs.Kill(others)
 	agents, _ := s.processes()
-	kill(agents)
-}
-
-// kill kills processes, and returns when they are gone.
-func kill(pids []int) {
-	for _, pid := range pids {
-		fd, err := unix.PidfdOpen(pid, 0)
-		if err != nil {
-			continue // it is gone
-		}
-		_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) // likewise
-		ended := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-		for _, err = unix.Poll(ended, -1); errors.Is(err, unix.EINTR); {
-			_, err = unix.Poll(ended, -1)
-		}
-		unix.Close(fd)
-	}
+	programs.Kill(agents)
 }

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"mailboxd/internal/testtools/programs"
 	"mailboxd/internal/testtools/slowtest"
 )
 
@@ -144,7 +145,7 @@ func (s *site) oneLife(ctx context.Context, fault string, while time.Duration, s
 func (s *site) killKeepers(sum *tally) {
 	_, keepers := s.processes()
 	from := time.Now()
-	kill(keepers)
+	programs.Kill(keepers)
 	if len(keepers) > 0 {
 		sum.killed = append(sum.killed, span{from, time.Now()})
 	}
